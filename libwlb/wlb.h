@@ -927,7 +927,9 @@ struct wlb_plan {
 	                             --recompute-method block --recompute-num-layers); the others are as with
 	                             WLB_RECOMPUTE_SELECTIVE */
 	/* 1: the embedding, or the head with its loss, counts as a layer where layers are divided among chunks, as
-	 * Megatron-LM's --account-for-embedding-in-pipeline-split and --account-for-loss-in-pipeline-split. */
+	 * Megatron-LM's --account-for-embedding-in-pipeline-split and --account-for-loss-in-pipeline-split. More than
+	 * 1, with interleave 1 and pp above 1 alone: the first stage, or the last, has so many layers less than the
+	 * others, as Megatron-LM's --decoder-first-pipeline-num-layers and --decoder-last-pipeline-num-layers. */
 	int32_t account_for_embedding, account_for_loss;
 	/* 1: every stage computes the head (the product with the vocabulary, the loss, their gradients) of an equal
 	 * share of the rows of each micro-batch; see wlb_plan_pass. 0: the last stage computes all of it. */
@@ -993,6 +995,10 @@ struct wlb_pass {
  * their gradient; the last stage computes its own share at the beginning of that backward pass. For the time between,
  * every stage has one forward pass more before its first backward pass: one more micro-batch is in flight. */
 struct wlb_pass wlb_plan_pass(const struct wlb_plan *plan, int32_t stage, int64_t n);
+
+/* Writes all passes of a stage in their order; returns their number, wlb_plan_passes(). Faster than one after another.
+ */
+int64_t wlb_plan_order(const struct wlb_plan *plan, int32_t stage, struct wlb_pass *passes);
 
 /* Returns the number of passes of a stage in a step: 2 x interleave x micro_batches, and the shares of the head. */
 int64_t wlb_plan_passes(const struct wlb_plan *plan, int32_t stage);

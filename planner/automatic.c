@@ -46,12 +46,13 @@ static int search(const struct wlb_auto_request *request, const int32_t *ranks_o
 	options.least_micro_batches = request->least_micro_batches;
 	options.sharding = request->sharding;
 	options.fixed = request->fixed;
-	if (request->is_worker) {
+	options.charge_limit = request->is_worker;
+	if (request->is_worker)
 		wlb_cost_options_worker(&options.cost, &found->machine);
-		if (request->gradient_bytes > 0)
-			options.cost.gradient_bytes = request->gradient_bytes;
-		options.charge_limit = 1;
-	}
+	else if (wlb_trainer_file_apply(&request->trainer, NULL, &found->machine, &options.cost, error) < 0)
+		return -1;
+	if (request->is_worker && request->gradient_bytes > 0)
+		options.cost.gradient_bytes = request->gradient_bytes;
 	options.every_gpu = request->every_rank;
 	options.prefer_every_gpu = 1;
 	options.keep = WLB_AUTO_KEEP;
@@ -92,6 +93,7 @@ static void explain(const struct wlb_auto_request *request, struct wlb_auto *fou
 {
 	const struct wlb_search_result *r = found->result;
 	const struct wlb_candidate *next = runner_up(r);
+	const char *of = request->is_worker ? "" : " for ", *trainer = request->is_worker ? "" : request->trainer.name;
 	char layout[64] = "", compared[128] = "", slower[128] = "", least[32] = "the least";
 	if (next != NULL) {
 		wlb_layout_format(&next->plan.layout, layout, sizeof(layout));
@@ -103,9 +105,9 @@ static void explain(const struct wlb_auto_request *request, struct wlb_auto *fou
 		snprintf(least, sizeof(least), "%.2g%% above the least",
 		         100.0 * (r->ranked[0].step_s / r->fastest_s - 1.0));
 	snprintf(found->reason, sizeof(found->reason),
-	         "%s of %lld plans on %s%s: %.3g s a step%s; %lld plan%s not fit in memory", least, (long long)r->tried,
-	         found->machine.name, slower, r->ranked[0].step_s, compared, (long long)r->no_memory,
-	         r->no_memory == 1 ? " does" : "s do");
+	         "%s of %lld plans on %s%s%s%s: %.3g s a step%s; %lld plan%s not fit in memory", least,
+	         (long long)r->tried, found->machine.name, slower, of, trainer, r->ranked[0].step_s, compared,
+	         (long long)r->no_memory, r->no_memory == 1 ? " does" : "s do");
 }
 
 int64_t wlb_auto_windows(const struct wlb_plan *plan, int32_t global_batch)

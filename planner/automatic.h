@@ -5,6 +5,7 @@
 
 #include "libwlb/wlb.h"
 #include "planner/blend.h"
+#include "planner/trainer_file.h"
 
 /* The facts about a run that the search takes. Texts and arrays are the caller's. */
 struct wlb_auto_request {
@@ -20,7 +21,8 @@ struct wlb_auto_request {
 	int64_t max_tokens;
 	int32_t least_micro_batches;
 	enum wlb_sharding sharding;
-	int is_worker;                       /* 1: memory and time of wlb-worker; 0: of Megatron-LM */
+	int is_worker;                       /* 1: memory and time of wlb-worker; 0: of `trainer` */
+	struct wlb_trainer_file trainer;     /* where is_worker is 0 */
 	int element_bytes;                   /* of weights in use and activations; 0: as the machine has them */
 	int gradient_bytes;                  /* of gradients that are summed; 0: as wlb_cost_options_worker has them */
 	struct wlb_nodes nodes;              /* each with its ranks */

@@ -107,6 +107,23 @@ static int refuse_plan(const struct wlb_plan *plan, const char *rule, struct wlb
 	              plan->micro_batches, plan->zero_stage, rule);
 }
 
+/* Where more than one layer counts, the stage that has less keeps a layer, and others are of equal length. */
+static int check_accounts(const struct wlb_plan *plan, const struct wlb_model *model, struct wlb_error *error)
+{
+	int32_t embedding = plan->account_for_embedding, loss = plan->account_for_loss, pp = plan->layout.pp;
+	int64_t slots = model->num_hidden_layers + embedding + loss;
+	int is_one = embedding >= 0 && embedding <= 1 && loss >= 0 && loss <= 1;
+	if (is_one ||
+	    (embedding >= 0 && loss >= 0 && embedding < model->num_hidden_layers && loss < model->num_hidden_layers &&
+	     plan->interleave == 1 && pp > 1 && slots % pp == 0 && embedding < slots / pp && loss < slots / pp))
+		return 0;
+	return refuse_plan(
+		plan,
+		"account_for_embedding and account_for_loss must be 0 or 1, or, with interleave 1 and pp "
+		"above 1, less than the layers of a stage, where pp divides their sum with num_hidden_layers",
+		error);
+}
+
 int wlb_plan_check(const struct wlb_plan *plan, const struct wlb_model *model, struct wlb_error *error)
 {
 	const struct wlb_layout *l = &plan->layout;
@@ -115,9 +132,8 @@ int wlb_plan_check(const struct wlb_plan *plan, const struct wlb_model *model, s
 	if (l->tp > 1 << 20 || l->cp > 1 << 20 || l->pp > 1 << 12 || l->dp > 1 << 20 ||
 	    (double)l->tp * l->cp * l->pp * l->dp > 1 << 20)
 		return refuse_plan(plan, "tp x cp x pp x dp must be at most 1048576 GPUs", error);
-	if (plan->account_for_embedding < 0 || plan->account_for_embedding > 1 || plan->account_for_loss < 0 ||
-	    plan->account_for_loss > 1)
-		return refuse_plan(plan, "account_for_embedding and account_for_loss must be 0 or 1", error);
+	if (check_accounts(plan, model, error) < 0)
+		return -1;
 	if (plan->interleave < 1 || (int64_t)l->pp * plan->interleave > model->num_hidden_layers +
 	                                                                        plan->account_for_embedding +
 	                                                                        plan->account_for_loss)

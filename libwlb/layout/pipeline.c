@@ -161,10 +161,10 @@ static int64_t step_of(const struct wlb_plan *plan, int32_t stage, int64_t n)
 	return first;
 }
 
-static struct wlb_pass shared_head_pass(const struct wlb_plan *plan, int32_t stage, int64_t n)
+/* Returns pass `within` of step t. */
+static struct wlb_pass pass_in_step(const struct wlb_plan *plan, int32_t stage, int64_t t, int64_t within)
 {
-	int64_t t = step_of(plan, stage, n), forward = t + full_warmup(plan, stage);
-	int64_t within = n - passes_before(plan, stage, t), share = shares_before(plan, stage, t);
+	int64_t forward = t + full_warmup(plan, stage), share = shares_before(plan, stage, t);
 	if (forward < passes_forward(plan) && within-- == 0)
 		return pass_of(plan, forward, 0);
 	if (shares_before(plan, stage, t + 1) > share && within == 0)
@@ -176,12 +176,25 @@ static struct wlb_pass shared_head_pass(const struct wlb_plan *plan, int32_t sta
 struct wlb_pass wlb_plan_pass(const struct wlb_plan *plan, int32_t stage, int64_t n)
 {
 	int64_t total = passes_forward(plan), warmup = wlb_plan_warmup(plan, stage);
-	if (plan->shared_head)
-		return shared_head_pass(plan, stage, n);
+	if (plan->shared_head) {
+		int64_t t = step_of(plan, stage, n);
+		return pass_in_step(plan, stage, t, n - passes_before(plan, stage, t));
+	}
 	if (n < warmup)
 		return pass_of(plan, n, 0);
 	int64_t steady = n - warmup;
 	if (steady >= 2 * (total - warmup))
 		return pass_of(plan, n - total, 1);
 	return steady % 2 == 0 ? pass_of(plan, warmup + steady / 2, 0) : pass_of(plan, steady / 2, 1);
+}
+
+int64_t wlb_plan_order(const struct wlb_plan *plan, int32_t stage, struct wlb_pass *passes)
+{
+	int64_t count = wlb_plan_passes(plan, stage), n = 0;
+	for (int64_t t = -full_warmup(plan, stage); plan->shared_head && n < count; t++)
+		for (int64_t first = n, end = passes_before(plan, stage, t + 1); n < end; n++)
+			passes[n] = pass_in_step(plan, stage, t, n - first);
+	for (; n < count; n++)
+		passes[n] = wlb_plan_pass(plan, stage, n);
+	return count;
 }

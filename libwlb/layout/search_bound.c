@@ -1,5 +1,6 @@
 /* Computes a lower bound of a plan's step time, and an estimate of it. */
 #include <math.h>
+#include <string.h>
 
 #include "libwlb/cost/layer.h"
 #include "libwlb/cost/plan_sizes.h"
@@ -27,21 +28,14 @@ static struct wlb_seconds gather_keys_s(const struct wlb_search *search, const s
 	return (struct wlb_seconds){(1.0 - hidden->forward) * all_s, (1.0 - hidden->backward) * all_s};
 }
 
-/* Seconds of one layer and of the head for the tokens of a mean replica in a step, forward and backward. */
-struct work {
-	double layer_s; /* at the highest rates, without latencies */
-	double keys_s;  /* that gathering the keys and values of a layer adds */
-	double head_s;
-};
-
-static struct work work_of(const struct wlb_search *search, const struct wlb_plan *plan)
+/* Returns what a layer and the head take for the tokens of a mean replica in a step. */
+static struct wlb_search_layer layer_of(const struct wlb_search *search, const struct wlb_plan *plan)
 {
 	const struct wlb_machine *machine = &search->machine;
 	const struct wlb_cost_options *options = &search->options.cost;
 	const struct wlb_layout *l = &plan->layout;
 	const struct wlb_layer_cost cost = {&search->model, machine, options, plan};
-	double recomputed = wlb_search_recomputed_share(search, plan), ranks = (double)l->dp * l->cp;
-	double tokens = search->work.tokens / ranks;
+	double ranks = (double)l->dp * l->cp, tokens = search->work.tokens / ranks;
 	double slowest_rank = wlb_slowest_rank(&cost);
 	struct wlb_seconds linear = wlb_layer_least_s(&cost, tokens), head = wlb_head_least_s(&cost, tokens);
 	struct wlb_seconds attention = wlb_layer_attention_least_s(&cost, search->work.pairs / ranks);
@@ -50,13 +44,34 @@ static struct work work_of(const struct wlb_search *search, const struct wlb_pla
 	double tp_s = transfer_s(machine, l->tp, on_node, bytes);
 	double tp_forward_s = 4.0 * (1.0 - options->tp_overlap.forward) * tp_s;
 	double tp_backward_s = (options->whole_rows ? 4.0 : 6.0) * (1.0 - options->tp_overlap.backward) * tp_s;
-	struct wlb_seconds keys = gather_keys_s(search, plan, tokens * l->cp);
-	double gathers_back = options->trainer == WLB_COST_WORKER ? 1.0 : 2.0;
-	return (struct work){
-		.layer_s = (1.0 + recomputed) * (slowest_rank * (linear.forward + attention.forward) + tp_forward_s) +
-	                   slowest_rank * (linear.backward + attention.backward) + tp_backward_s,
-		.keys_s = (1.0 + recomputed) * keys.forward + gathers_back * keys.backward,
+	return (struct wlb_search_layer){
+		.layout = *l,
+		.pass_s = {slowest_rank * (linear.forward + attention.forward) + tp_forward_s,
+	                   slowest_rank * (linear.backward + attention.backward) + tp_backward_s},
+		.keys_s = gather_keys_s(search, plan, tokens * l->cp),
 		.head_s = slowest_rank * (head.forward + head.backward),
+	};
+}
+
+/* Seconds of one layer for the tokens of a mean replica in a step, forward, backward and computed again. */
+struct work {
+	double layer_s; /* at the highest rates, without latencies */
+	double keys_s;  /* that gathering the keys and values of a layer adds */
+	double head_s;
+};
+
+/* Plans of one layout follow each other: what does not depend on more than the layout is kept. */
+static struct work work_of(struct wlb_search *search, const struct wlb_plan *plan)
+{
+	struct wlb_search_layer *layer = &search->layer;
+	double recomputed = wlb_search_recomputed_share(search, plan);
+	double gathers_back = search->options.cost.trainer == WLB_COST_WORKER ? 1.0 : 2.0;
+	if (memcmp(&layer->layout, &plan->layout, sizeof(layer->layout)) != 0)
+		*layer = layer_of(search, plan);
+	return (struct work){
+		.layer_s = (1.0 + recomputed) * layer->pass_s.forward + layer->pass_s.backward,
+		.keys_s = (1.0 + recomputed) * layer->keys_s.forward + gathers_back * layer->keys_s.backward,
+		.head_s = layer->head_s,
 	};
 }
 
@@ -72,7 +87,7 @@ static double gathered_tokens_share(const struct wlb_search *search, const struc
 	return search->options.dynamic ? split / all : 1.0;
 }
 
-void wlb_search_bound(const struct wlb_search *search, struct wlb_search_plan *found)
+void wlb_search_bound(struct wlb_search *search, struct wlb_search_plan *found)
 {
 	struct wlb_candidate *c = &found->candidate;
 	const struct wlb_plan *plan = &c->plan;

@@ -27,7 +27,7 @@ static void place_ranks(const struct wlb_search *search, const struct wlb_plan *
 
 /* The values that plans are sorted by; small, since there may be many. */
 struct key {
-	double missing_bytes, estimate_s;
+	double estimate_s;
 	int is_between; /* its interleaving is between two powers of two */
 	int is_tried;   /* it was simulated, or cannot be the best */
 	struct wlb_search_plan *plan;
@@ -37,8 +37,7 @@ struct key {
 struct choice {
 	struct wlb_search *search;
 	struct wlb_search_result *result;
-	struct key
-		*keys; /* `fitting` plans that fit by ascending estimate, then the others by ascending missing bytes */
+	struct key *keys; /* of `fitting` plans that fit */
 	size_t fitting;
 	const struct wlb_search_plan **simulated; /* with a step time */
 	size_t simulated_count;
@@ -46,19 +45,15 @@ struct choice {
 	size_t misfit_count;
 };
 
-/* Orders plans that fit first, by ascending estimate, then the others, by missing bytes; equal ones as they were found,
- * so that equal inputs give equal results. Of the interleavings of a layout, which differ less than layouts do, 1, 2,
- * 4, 8, ... come first: else those of few layouts would be all that are simulated. */
+/* Orders plans by ascending estimate; equal ones as they were found, so that equal inputs give equal results. Of the
+ * interleavings of a layout, which differ less than layouts do, 1, 2, 4, 8, ... come first: else those of few layouts
+ * would be all that are simulated. */
 static int by_estimate(const void *a, const void *b)
 {
 	const struct key *x = a, *y = b;
-	double p = x->missing_bytes, q = y->missing_bytes;
-	if (p == q && x->is_between != y->is_between)
+	if (x->is_between != y->is_between)
 		return x->is_between - y->is_between;
-	if (p == q) {
-		p = x->estimate_s;
-		q = y->estimate_s;
-	}
+	double p = x->estimate_s, q = y->estimate_s;
 	return p != q ? (p < q ? -1 : 1) : (x->plan > y->plan) - (x->plan < y->plan);
 }
 
@@ -70,7 +65,8 @@ static int by_time(const void *a, const void *b)
 	return p != q ? (p < q ? -1 : 1) : (x > y) - (x < y);
 }
 
-static int order_plans(struct choice *choice)
+/* Divides the plans into those that fit and those that do not. */
+static int divide_plans(struct choice *choice)
 {
 	struct wlb_search *search = choice->search;
 	choice->keys = calloc(search->count, sizeof(*choice->keys));
@@ -81,14 +77,12 @@ static int order_plans(struct choice *choice)
 	for (size_t i = 0; i < search->count; i++) {
 		struct wlb_search_plan *plan = &search->plans[i];
 		int32_t chunks = plan->candidate.plan.interleave;
-		choice->keys[i] = (struct key){plan->candidate.missing_bytes, plan->estimate_s,
-		                               (chunks & (chunks - 1)) != 0, 0, plan};
+		if (plan->candidate.missing_bytes > 0.0)
+			choice->misfits[choice->misfit_count++] = plan;
+		else
+			choice->keys[choice->fitting++] =
+				(struct key){plan->estimate_s, (chunks & (chunks - 1)) != 0, 0, plan};
 	}
-	qsort(choice->keys, search->count, sizeof(*choice->keys), by_estimate);
-	while (choice->fitting < search->count && choice->keys[choice->fitting].missing_bytes == 0.0)
-		choice->fitting++;
-	for (size_t i = choice->fitting; i < search->count; i++)
-		choice->misfits[choice->misfit_count++] = choice->keys[i].plan;
 	return 0;
 }
 
@@ -102,7 +96,7 @@ static int try_plan(struct choice *choice, struct wlb_search_plan *plan, struct 
 		return -1;
 	if (c->micro_batch_tokens != estimated_tokens) {
 		const struct wlb_plan before = c->plan;
-		wlb_search_recompute(choice->search, c);
+		wlb_search_recompute(choice->search, WLB_RECOMPUTE_NONE, c);
 		if ((c->plan.recompute != before.recompute || c->plan.recompute_layers != before.recompute_layers) &&
 		    c->missing_bytes == 0.0 && wlb_search_simulate(choice->search, c, error) < 0)
 			return -1;
@@ -148,11 +142,31 @@ static int try_key(struct choice *choice, struct key *key, int first, double *li
 	return 0;
 }
 
+/* Tries the first plan, and drops those that cannot be better: most of them, so that few are sorted. */
+static int try_first(struct choice *choice, double *limit_s, struct wlb_error *error)
+{
+	struct key *first = choice->keys;
+	size_t kept = 0;
+	for (size_t i = 1; i < choice->fitting; i++)
+		first = by_estimate(&choice->keys[i], first) < 0 ? &choice->keys[i] : first;
+	if (choice->fitting > 0 && try_key(choice, first, 1, limit_s, error) < 0)
+		return -1;
+	for (size_t i = 0; i < choice->fitting; i++)
+		if (choice->keys[i].is_tried || choice->keys[i].plan->candidate.bound_s < *limit_s)
+			choice->keys[kept++] = choice->keys[i];
+	choice->result->pruned = (int64_t)(choice->fitting - kept);
+	choice->fitting = kept;
+	return 0;
+}
+
 /* Tries, by ascending estimate, the plans whose bound is not above the best step time so far and what is nearly equal
  * to it. */
 static int try_plans(struct choice *choice, struct wlb_error *error)
 {
 	double limit_s = INFINITY;
+	if (try_first(choice, &limit_s, error) < 0)
+		return -1;
+	qsort(choice->keys, choice->fitting, sizeof(*choice->keys), by_estimate);
 	for (int first = 1; first >= 0; first--)
 		for (size_t i = 0; i < choice->fitting; i++)
 			if (try_key(choice, &choice->keys[i], first, &limit_s, error) < 0)
@@ -162,10 +176,15 @@ static int try_plans(struct choice *choice, struct wlb_error *error)
 	return 0;
 }
 
-/* Fails with the numbers of `c`, the plan that lacks the least memory. */
-static int fail_to_fit(const struct wlb_search *search, const struct wlb_candidate *c, struct wlb_error *error)
+/* Fails with the numbers of the plan that lacks the least memory. */
+static int fail_to_fit(const struct choice *choice, struct wlb_error *error)
 {
+	const struct wlb_search *search = choice->search;
+	const struct wlb_candidate *c = &choice->misfits[0]->candidate;
 	char layout[64];
+	for (size_t i = 1; i < choice->misfit_count; i++)
+		if (choice->misfits[i]->candidate.missing_bytes < c->missing_bytes)
+			c = &choice->misfits[i]->candidate;
 	wlb_layout_format(&c->plan.layout, layout, sizeof(layout));
 	const struct wlb_memory *m = &c->memory;
 	int can_shard_more = search->options.cost.trainer != WLB_COST_WORKER && search->options.zero_stage < 3;
@@ -215,10 +234,10 @@ static int fill_result(struct choice *choice, struct wlb_search_found *found, st
 int wlb_search_choose(struct wlb_search *search, struct wlb_search_found *found, struct wlb_error *error)
 {
 	struct choice choice = {.search = search, .result = &found->result};
-	int rc = order_plans(&choice) < 0 ? wlb_fail(error, "out of memory for %zu plans", search->count)
-	                                  : try_plans(&choice, error);
+	int rc = divide_plans(&choice) < 0 ? wlb_fail(error, "out of memory for %zu plans", search->count)
+	                                   : try_plans(&choice, error);
 	if (rc == 0 && choice.simulated_count == 0)
-		rc = fail_to_fit(search, &choice.keys[0].plan->candidate, error);
+		rc = fail_to_fit(&choice, error);
 	if (rc == 0)
 		rc = fill_result(&choice, found, error);
 	free(choice.keys);

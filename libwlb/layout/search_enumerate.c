@@ -33,7 +33,8 @@ static int32_t held(int32_t fixed, int64_t otherwise)
 }
 
 /* Adds the plan with the least recomputation that fits, or the one with the most where none fits. */
-static int add_plan(struct wlb_search *search, struct wlb_search_plan found, struct wlb_error *error)
+static int add_plan(struct wlb_search *search, struct wlb_search_plan found, enum wlb_recompute least,
+                    struct wlb_error *error)
 {
 	const struct wlb_search_options *options = &search->options;
 	struct wlb_candidate *c = &found.candidate;
@@ -43,8 +44,9 @@ static int add_plan(struct wlb_search *search, struct wlb_search_plan found, str
 		return 0;
 	if (wlb_search_longest(search, windows, &c->micro_batch_tokens, error) < 0)
 		return -1;
-	wlb_search_recompute(search, c);
-	wlb_search_bound(search, &found);
+	wlb_search_recompute(search, least, c);
+	if (c->missing_bytes == 0.0)
+		wlb_search_bound(search, &found);
 	return add(search, &found, error);
 }
 
@@ -93,20 +95,21 @@ static int32_t next_windows(const struct wlb_search *search, const struct wlb_pl
 }
 
 /* One micro-batch for each window of the batch, or longer ones. Of those of more than a few windows none is longer than
- * the first that does not fit. */
+ * the first that does not fit, and none is longer where one of any length does not fit. */
 static int add_micro_batches(struct wlb_search *search, struct wlb_search_plan found, struct wlb_error *error)
 {
 	struct wlb_plan *plan = &found.candidate.plan;
 	int32_t last = 0, fixed = search->options.fixed.micro_batch_windows, most = held(fixed, INT32_MAX - 1);
+	enum wlb_recompute least = wlb_search_least_recompute(search, &found.candidate);
 	for (int32_t windows = held(fixed, 1); windows <= most; windows = next_windows(search, plan, windows)) {
 		int32_t m = micro_batches_of(&search->options, plan, windows);
 		if (m == last || !takes_micro_batches(&search->options, plan, windows))
 			continue;
 		size_t count = search->count;
 		last = plan->micro_batches = m;
-		if (add_plan(search, found, error) < 0)
+		if (add_plan(search, found, least, error) < 0)
 			return -1;
-		if (windows >= FEW_WINDOWS && misfits(search, count))
+		if ((windows >= FEW_WINDOWS || least == WLB_RECOMPUTE_FULL) && misfits(search, count))
 			break;
 	}
 	return 0;
@@ -148,17 +151,20 @@ static int32_t replicas_of(const struct wlb_search *search, int32_t tp, int64_t 
 	return dp;
 }
 
-/* With the head on the last stage, and shared by all. */
+/* With the head on the last stage, and shared by all; with layers divided equally, and with less on the stages at the
+ * ends: the others then have more, which may not fit. */
 static int add_heads(struct wlb_search *search, struct wlb_plan plan, struct wlb_error *error)
 {
 	int fixed = search->options.fixed.shared_head, stages = plan.layout.pp;
 	for (int32_t shared = 0; shared <= (stages > 1); shared++) {
-		struct wlb_search_plan found = {.candidate.plan = plan};
-		found.candidate.plan.shared_head = shared;
 		if (fixed >= 0 && stages > 1 && fixed != shared)
 			continue;
-		if (wlb_search_split(search, &found) == 0 && add_micro_batches(search, found, error) < 0)
-			return -1;
+		for (int more = 0; more <= 1; more++) {
+			struct wlb_search_plan found = {.candidate.plan = plan};
+			found.candidate.plan.shared_head = shared;
+			if (wlb_search_split(search, more, &found) == 0 && add_micro_batches(search, found, error) < 0)
+				return -1;
+		}
 	}
 	return 0;
 }
@@ -169,13 +175,31 @@ static int64_t most_chunks(const struct wlb_search *search, int32_t pp)
 	return pp > 1 ? (search->model.num_hidden_layers + 2) / pp : 1;
 }
 
+/* Returns the layers of the largest of `places` chunks, where `more` of embedding and head count as layers. */
+static int64_t largest_chunk(const struct wlb_search *search, int64_t places, int more)
+{
+	return (search->model.num_hidden_layers + more + places - 1) / places;
+}
+
+/* wlb-worker takes any number of chunks. Of those whose largest chunk has equally many layers the fewest are tried:
+ * with more of them only the others are smaller. */
+static int takes_chunks(const struct wlb_search *search, int64_t pp, int32_t chunks)
+{
+	if (search->options.cost.trainer != WLB_COST_WORKER || search->options.fixed.interleave > 0 || chunks == 1)
+		return 1;
+	for (int more = 0; more <= 2; more++)
+		if (largest_chunk(search, pp * chunks, more) < largest_chunk(search, pp * (chunks - 1), more))
+			return 1;
+	return 0;
+}
+
 /* The interleaved pipelines of one layout. */
 static int add_chunks(struct wlb_search *search, struct wlb_plan plan, struct wlb_error *error)
 {
 	const struct wlb_search_fixed *fixed = &search->options.fixed;
 	int32_t most = held(fixed->interleave, most_chunks(search, plan.layout.pp));
 	for (plan.interleave = held(fixed->interleave, 1); plan.interleave <= most; plan.interleave++)
-		if (add_heads(search, plan, error) < 0)
+		if (takes_chunks(search, plan.layout.pp, plan.interleave) && add_heads(search, plan, error) < 0)
 			return -1;
 	return 0;
 }

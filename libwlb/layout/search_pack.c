@@ -230,10 +230,12 @@ static int measure_ratio(struct wlb_search *search, int step, double *ratio, str
 int wlb_search_longest(struct wlb_search *search, double windows, int64_t *tokens, struct wlb_error *error)
 {
 	int64_t limit = wlb_search_limit(search, windows);
+	*tokens = limit;
+	if (search->options.charge_limit)
+		return 0;
 	double ratio = 0.0, position = (log2(windows) - WLB_SEARCH_PACK_FIRST) * WLB_SEARCH_PACK_STEPS;
 	int low = position > 0.0 ? (int)position : 0;
-	*tokens = limit;
-	if (search->options.charge_limit || position >= WLB_SEARCH_PACK_TABLE - 1)
+	if (position >= WLB_SEARCH_PACK_TABLE - 1)
 		return 0;
 	/* The ratio falls as micro-batches grow, but not from each step to the next. */
 	for (int step = low; step <= low + (position > low); step++) {

@@ -2,12 +2,17 @@
 
 #include <math.h>
 
+static struct wlb_memory memory_of(const struct wlb_search *search, const struct wlb_candidate *c, int32_t stage)
+{
+	const struct wlb_search_options *o = &search->options;
+	return wlb_memory_stage_of(&c->plan, &search->model, &search->machine, &o->cost, stage, c->micro_batch_tokens,
+	                           search->longest, o->memory_margin);
+}
+
 /* Charges the stage where it needs more than those before. */
 static void set_stage_memory(const struct wlb_search *search, struct wlb_candidate *c, int32_t stage)
 {
-	const struct wlb_search_options *o = &search->options;
-	struct wlb_memory memory = wlb_memory_stage_of(&c->plan, &search->model, &search->machine, &o->cost, stage,
-	                                               c->micro_batch_tokens, search->longest, o->memory_margin);
+	struct wlb_memory memory = memory_of(search, c, stage);
 	if (stage > 0 && memory.total <= c->memory.total)
 		return;
 	c->memory = memory;
@@ -57,12 +62,20 @@ static void recompute_fewest(const struct wlb_search *search, struct wlb_candida
 	*c = best;
 }
 
-void wlb_search_recompute(const struct wlb_search *search, struct wlb_candidate *c)
+enum wlb_recompute wlb_search_least_recompute(const struct wlb_search *search, const struct wlb_candidate *c)
+{
+	struct wlb_memory memory = memory_of(search, c, 0);
+	double states = memory.weights + memory.gradients + memory.optimizer;
+	double least_bytes = states * (1.0 + search->options.memory_margin);
+	return least_bytes > search->machine.memory_bytes ? WLB_RECOMPUTE_FULL : WLB_RECOMPUTE_NONE;
+}
+
+void wlb_search_recompute(const struct wlb_search *search, enum wlb_recompute least, struct wlb_candidate *c)
 {
 	const struct wlb_search_options *options = &search->options;
 	int fixed = options->fixed.recompute, most = fixed >= 0 ? fixed : WLB_RECOMPUTE_FULL;
 	c->plan.recompute_layers = options->fixed.recompute_layers;
-	for (int r = fixed >= 0 ? fixed : WLB_RECOMPUTE_NONE; r <= most; r++) {
+	for (int r = fixed >= 0 ? fixed : (int)least; r <= most; r++) {
 		c->plan.recompute = (enum wlb_recompute)r;
 		set_memory(search, c);
 		if (c->missing_bytes == 0.0)

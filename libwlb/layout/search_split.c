@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+enum { MOST_LESS = 8 }; /* layers that the first stage or the last has less than the others */
+
 /* Sets the layers of the longest stage and of the last. The first stages have the layers that remain; the first of all
  * has the embedding. */
 static void count_layers(const struct wlb_model *model, struct wlb_search_plan *found)
@@ -46,29 +48,65 @@ static int is_divisible(const struct wlb_search *search, const struct wlb_plan *
 	return search->options.cost.trainer == WLB_COST_WORKER ? places <= layers : layers % places == 0;
 }
 
-int wlb_search_split(const struct wlb_search *search, struct wlb_search_plan *plan)
+/* Chooses the plan with these accounts where its longest stage has less work than *least, and sets that. */
+static void try_accounts(const struct wlb_search *search, const struct wlb_search_plan *plan, int32_t embedding,
+                         int32_t loss, double head, double *least, struct wlb_search_plan *best)
+{
+	struct wlb_search_plan with = *plan;
+	with.candidate.plan.account_for_embedding = embedding;
+	with.candidate.plan.account_for_loss = loss;
+	if (!is_divisible(search, &with.candidate.plan))
+		return;
+	count_layers(&search->model, &with);
+	double most = wlb_search_longest_stage(&with, 1.0, head);
+	if (most < *least) {
+		*least = most;
+		*best = with;
+	}
+}
+
+/* Chooses among the divisions where embedding and head count as a layer or not. */
+static void try_one_layer(const struct wlb_search *search, const struct wlb_search_plan *plan, double head,
+                          double *least, struct wlb_search_plan *best)
 {
 	const struct wlb_search_fixed *fixed = &search->options.fixed;
+	/* One stage has all layers, whatever counts. */
+	int one =
+		plan->candidate.plan.layout.pp == 1 && fixed->account_for_embedding < 0 && fixed->account_for_loss < 0;
+	for (int32_t accounts = 0; accounts < (one ? 1 : 4); accounts++)
+		if (allows(fixed->account_for_embedding, accounts / 2) && allows(fixed->account_for_loss, accounts % 2))
+			try_accounts(search, plan, accounts / 2, accounts % 2, head, least, best);
+}
+
+/* Chooses among those where more counts: first with the least layers on the first stage, which has the most
+ * micro-batches in flight. */
+static void try_more_layers(const struct wlb_search *search, const struct wlb_search_plan *plan, double head,
+                            double *least, struct wlb_search_plan *best)
+{
+	int64_t layers = search->model.num_hidden_layers / plan->candidate.plan.layout.pp;
+	int32_t most = layers < MOST_LESS ? (int32_t)layers : MOST_LESS;
+	for (int32_t embedding = most; embedding >= 0; embedding--)
+		for (int32_t loss = embedding > 1 ? 0 : 2; loss <= most; loss++)
+			try_accounts(search, plan, embedding, loss, head, least, best);
+}
+
+static int takes_more_layers(const struct wlb_search *search, const struct wlb_plan *plan)
+{
+	const struct wlb_search_fixed *fixed = &search->options.fixed;
+	return search->options.cost.trainer != WLB_COST_WORKER && plan->layout.pp > 1 && plan->interleave == 1 &&
+	       fixed->account_for_embedding < 0 && fixed->account_for_loss < 0;
+}
+
+int wlb_search_split(const struct wlb_search *search, int more, struct wlb_search_plan *plan)
+{
 	double least = INFINITY, head = head_layers(search);
 	struct wlb_search_plan best = *plan;
-	for (int32_t accounts = 0; accounts < 4; accounts++) {
-		struct wlb_search_plan with = *plan;
-		struct wlb_plan *p = &with.candidate.plan;
-		p->account_for_embedding = accounts / 2;
-		p->account_for_loss = accounts % 2;
-		/* One stage has all layers, whatever counts. */
-		int one = p->layout.pp == 1 && fixed->account_for_embedding < 0 && fixed->account_for_loss < 0;
-		if (!allows(fixed->account_for_embedding, p->account_for_embedding) ||
-		    !allows(fixed->account_for_loss, p->account_for_loss) || (one && accounts > 0) ||
-		    !is_divisible(search, p))
-			continue;
-		count_layers(&search->model, &with);
-		double most = wlb_search_longest_stage(&with, 1.0, head);
-		if (most < least) {
-			least = most;
-			best = with;
-		}
-	}
+	if (more && !takes_more_layers(search, &plan->candidate.plan))
+		return -1;
+	try_one_layer(search, plan, head, &least, &best);
+	double before = more ? least : INFINITY;
+	if (more)
+		try_more_layers(search, plan, head, &least, &best);
 	*plan = best;
-	return least < INFINITY ? 0 : -1;
+	return least < before ? 0 : -1;
 }

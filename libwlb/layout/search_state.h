@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "libwlb/cost/layer.h"
 #include "libwlb/wlb.h"
 
 /* The total work of the documents of a step. */
@@ -51,6 +52,14 @@ struct wlb_search_packing {
 /* Kept, since plans with equal micro-batches follow each other; the oldest is replaced. */
 enum { WLB_SEARCH_PACKINGS = 128 };
 
+/* What a layer and the head of a layout take for the tokens of a mean replica in a step, at the highest rates and
+ * without latencies. */
+struct wlb_search_layer {
+	struct wlb_layout layout;
+	struct wlb_seconds pass_s, keys_s; /* computation and what tp adds; gathering keys and values */
+	double head_s;
+};
+
 struct wlb_search {
 	struct wlb_model model;
 	struct wlb_machine machine;
@@ -68,6 +77,7 @@ struct wlb_search {
 	int32_t *usable;                             /* GPUs of each node, by its number */
 	int32_t most_usable;
 	int32_t gpus;                  /* usable, of all nodes */
+	struct wlb_search_layer layer; /* of the layout whose bound was set last; tp is 0 before */
 	struct wlb_search_plan *plans; /* those with the same tp, cp and pp follow each other */
 	size_t count, capacity;
 	size_t dropped; /* plans that do not fit, beyond those of their layout that a result can have */
@@ -88,7 +98,7 @@ int wlb_search_enumerate(struct wlb_search *search, struct wlb_error *error);
 /* -- search_bound.c -- */
 /* Sets the candidate's bound_s and the plan's estimate_s from its plan, its micro_batch_tokens and the layers of its
  * stages. */
-void wlb_search_bound(const struct wlb_search *search, struct wlb_search_plan *plan);
+void wlb_search_bound(struct wlb_search *search, struct wlb_search_plan *plan);
 
 /* -- search_simulate.c -- */
 /* Simulates a candidate and sets its times, and its micro_batch_tokens to the longest of the simulated micro-batches

@@ -119,6 +119,7 @@ static int allocate(struct wlb_sim *sim)
 		{&sim->chunk_start_s, chunks, sizeof(*sim->chunk_start_s)},
 		{&sim->chunk_end_s, chunks, sizeof(*sim->chunk_end_s)},
 		{&sim->events, sim->event_count, sizeof(*sim->events)},
+		{&p->order, wlb_sim_pipeline_events(plan), sizeof(*p->order)},
 		{&p->forward_s, passes, sizeof(*p->forward_s)},
 		{&p->backward_s, passes, sizeof(*p->backward_s)},
 		{&p->forward_end_s, passes, sizeof(*p->forward_end_s)},
@@ -161,6 +162,7 @@ struct wlb_sim *wlb_sim_new(const struct wlb_model *model, const struct wlb_mach
 		         wlb_layout_ranks(&options->plan.layout), options->plan.micro_batches);
 		return NULL;
 	}
+	wlb_sim_pipeline_order(&sim->pipeline);
 	find_groups(sim);
 	set_costs(sim);
 	wlb_sim_set_token_s(sim);
@@ -177,7 +179,7 @@ void wlb_sim_free(struct wlb_sim *sim)
 	                  sim->chunk_start_s, sim->chunk_end_s, sim->events,      sim->tokens,       sim->places,
 	                  p->forward_s,       p->backward_s,    p->forward_end_s, p->backward_end_s, p->send_s,
 	                  p->stage_end_s,     p->next,          p->last_start_s,  p->last_end_s,     p->head_s,
-	                  p->head_send_s,     p->head_end_s};
+	                  p->head_send_s,     p->head_end_s,    p->order};
 	for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++)
 		free(arrays[i]);
 	free(sim);

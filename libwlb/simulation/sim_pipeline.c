@@ -114,8 +114,9 @@ static double end_pass(struct wlb_sim_pipeline *p, int32_t stage, struct wlb_pas
 static int64_t advance(struct wlb_sim_pipeline *p, int32_t stage)
 {
 	int64_t passes = wlb_plan_passes(&p->plan, stage), ran = 0;
+	const struct wlb_pass *order = p->order + stage * wlb_plan_passes(&p->plan, 0);
 	for (; p->next[stage] < passes; p->next[stage]++, ran++) {
-		struct wlb_pass pass = wlb_plan_pass(&p->plan, stage, p->next[stage]);
+		struct wlb_pass pass = order[p->next[stage]];
 		double start_s = ready_s(p, stage, pass);
 		if (start_s == NOT_YET)
 			return ran;
@@ -126,6 +127,13 @@ static int64_t advance(struct wlb_sim_pipeline *p, int32_t stage)
 		record(p, stage, p->next[stage], pass, start_s, end_s);
 	}
 	return ran;
+}
+
+void wlb_sim_pipeline_order(struct wlb_sim_pipeline *p)
+{
+	struct wlb_pass *next = p->order;
+	for (int32_t s = 0; s < p->plan.layout.pp; s++)
+		next += wlb_plan_order(&p->plan, s, next);
 }
 
 double wlb_sim_pipeline_run(struct wlb_sim_pipeline *p)

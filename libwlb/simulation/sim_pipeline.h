@@ -11,6 +11,7 @@
 struct wlb_sim_pipeline {
 	struct wlb_plan plan;
 	int overlap_pp;
+	struct wlb_pass *order;         /* of all stages, as wlb_sim_pipeline_order sets it */
 	double *forward_s, *backward_s; /* how long each pass takes */
 	double *send_s;                 /* from stage to next stage, [stage x micro_batches + j] */
 	/* Of a shared head, else 0: a stage's share, in the last stage a part of backward_s; its rows from the last
@@ -24,6 +25,9 @@ struct wlb_sim_pipeline {
 	int64_t *next;                /* [stage]: its next pass */
 	struct wlb_sim_event *events; /* NULL: not recorded */
 };
+
+/* Sets `order`, which has an entry for each event: the passes of the stages, one stage after another. */
+void wlb_sim_pipeline_order(struct wlb_sim_pipeline *pipeline);
 
 /* Runs all passes of the pipeline from second 0; returns the second at which it ends. */
 double wlb_sim_pipeline_run(struct wlb_sim_pipeline *pipeline);

@@ -113,9 +113,9 @@ class Auto(training.TrainingTest):
             f"--save-interval {SAVE_INTERVAL} --metrics-file m-$SLURM_JOB_ID.jsonl",
             "--wlb-layout=auto", f"--ntasks-per-node={TASKS}", "--no-kill", "--requeue", *options, nodes=nodes)
 
-    def start_foreign(self, *options, before="export WLB_MACHINE=core.json", nodes=2, data="corpus", words=""):
+    def start_foreign(self, *options, before="export WLB_MACHINE=core.json", nodes=2, data="corpus", words="", run=""):
         return self.cluster.sbatch(
-            f"{before}\nwlb run -- {FOREIGN} --seq-length {SEQ_LENGTH} --global-batch-size {WINDOWS} --data-path {data} {words}",
+            f"{before}\nwlb run {run} -- {FOREIGN} --seq-length {SEQ_LENGTH} --global-batch-size {WINDOWS} --data-path {data} {words}",
             "--wlb-layout=auto", f"--ntasks-per-node={TASKS}", *options, nodes=nodes)
 
     def told(self, job):
@@ -287,16 +287,17 @@ class Auto(training.TrainingTest):
             self.assertTrue(all("--data-path: s3://bucket/web.idx cannot be read" in line for line in said), said)
 
     def test_options_of_another_trainer_are_kept(self):
-        """Also where another layout is faster."""
+        """Also where another layout is faster, by the file of a trainer that the user names."""
         cases = (("--tensor-model-parallel-size 1 --context-parallel-size=4", (1, 4, 1), None),
                  ("--tensor-model-parallel-size 1 --context-parallel-size 1 --pipeline-model-parallel-size=1 --micro-batch-size 4",
                   (1, 1, 1), "4"))
-        jobs = [self.start_foreign("--wlb-model=model.json", words=words) for words, _, _ in cases]
+        jobs = [self.start_foreign("--wlb-model=model.json", words=words, run="--trainer nemo") for words, _, _ in cases]
         for job, (words, split, windows) in zip(jobs, cases):
             with self.subTest(words=words):
                 layout, variables = self.told(job)
                 self.assertEqual(split_of(layout), split)
                 self.assertIn(windows, (None, variables["WLB_MICRO_BATCH_SIZE"]))
+                self.assertIn(" for nemo: ", self.plan_of(job)["reason"])
 
     def test_another_trainer_runs_with_its_own_layout(self):
         """It may need less memory than is predicted for it, and mean something else by a value."""
@@ -381,6 +382,7 @@ class Auto(training.TrainingTest):
             self.assertEqual(self.cluster.wait_job(job), "COMPLETED", self.cluster.output(job))
         launchers, words = self.told_words(titan)[1]
         plan = self.plan_of(titan)
+        self.assertIn(" for torchtitan: ", plan["reason"])
         layout = plan["layout"]
         self.assertEqual((launchers, layout["tp"], layout["tp"] * layout["cp"] * layout["pp"] * layout["dp"]), (2, 2, 4))
         self.assertLess(words.index("t.py"), words.index("--parallelism.data_parallel_shard_degree=-1"))

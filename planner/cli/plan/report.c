@@ -18,10 +18,16 @@ static void format_memory(double bytes, char text[32])
 	snprintf(text, 32, "%.2f %s", bytes / (bytes < gib ? mib : gib), bytes < gib ? "MiB" : "GiB");
 }
 
-/* Prints which of embedding and loss count as layers of the pipeline: Megatron-LM has options for both. */
-static void print_accounts(const struct wlb_plan *plan)
+/* Prints which of embedding and loss count as layers of the pipeline, or how many the stages at the ends have:
+ * Megatron-LM has options for both. */
+static void print_accounts(const struct wlb_plan *plan, const struct wlb_model *model)
 {
-	if (plan->account_for_embedding || plan->account_for_loss)
+	int32_t last = plan->layout.pp - 1;
+	if (plan->account_for_embedding > 1 || plan->account_for_loss > 1)
+		printf("  layers of the first stage %" PRId64 ", of the last %" PRId64 ", of each other %" PRId64 "\n",
+		       wlb_plan_stage_layers(plan, model, 0), wlb_plan_stage_layers(plan, model, last),
+		       wlb_plan_stage_layers(plan, model, 0) + plan->account_for_embedding);
+	else if (plan->account_for_embedding || plan->account_for_loss)
 		printf("  counted as layers of the pipeline: %s%s%s\n",
 		       plan->account_for_embedding ? "the embedding" : "",
 		       plan->account_for_embedding && plan->account_for_loss ? ", " : "",
@@ -62,7 +68,7 @@ static void print_best(const struct wlb_plan_request *request, const struct wlb_
 	wlb_recompute_format(&best->plan, recompute, sizeof(recompute));
 	printf("  interleave %d, recomputation %s, ZeRO stage %d, %s\n", best->plan.interleave, recompute,
 	       best->plan.zero_stage, input->machine.name);
-	print_accounts(&best->plan);
+	print_accounts(&best->plan, &input->model);
 	if (best->plan.shared_head)
 		puts("  the output head is computed by all pipeline stages, each an equal share of the rows");
 	printf("  %s\n", model);

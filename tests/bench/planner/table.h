@@ -26,7 +26,7 @@ struct published_rate {
 struct published_row {
 	const char *name, *machine;
 	const char *precision; /* "float16", "bfloat16", "fp8", ... */
-	int experts;           /* 1: the model has experts; its shape is then not told */
+	int experts;           /* 1: the model has experts; its shape is then not known */
 	struct wlb_model model;
 	struct wlb_layout layout;
 	int64_t window_tokens;

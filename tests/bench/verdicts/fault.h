@@ -6,7 +6,7 @@
 
 enum { MOST_FAULTS = 4, MOST_IDS = 1024 };
 
-/* Faults whose cost is told together. */
+/* Faults whose cost is shown together. */
 enum fault_sort { OF_COMPUTATION, OF_THE_REST, FAULT_SORTS };
 
 struct fault {
@@ -28,12 +28,12 @@ struct outcome {
 	int32_t others; /* verdicts that name something else */
 	int found[MOST_FAULTS];
 	double after[MOST_FAULTS];        /* steps or seconds until it was named */
-	double cost_percent[FAULT_SORTS]; /* the last that was told; -1: none */
+	double cost_percent[FAULT_SORTS]; /* the last that was reported; -1: none */
 	unsigned char counted[MOST_IDS];
 	char miss[1024]; /* the first wrong verdict, or what was not named */
 };
 
-/* Counts a verdict, told `after` steps or seconds of the fault; each id that names something else counts once. */
+/* Counts a verdict, reported `after` steps or seconds of the fault; each id that names something else counts once. */
 void outcome_count(struct outcome *outcome, const struct fault *faults, int32_t count,
                    const struct wlb_verdict *verdict, double after);
 
@@ -44,7 +44,7 @@ struct score {
 	int64_t planted;
 	int64_t named;
 	int64_t others;
-	int64_t costs;      /* trials whose cost was told and is known */
+	int64_t costs;      /* trials whose cost was reported and is known */
 	int64_t costs_good; /* within 20 % of the truth, or half a percent of the step */
 	double cost_error;  /* sum of the deviations over the truth, of those of 2 % and more */
 	int64_t cost_errors;

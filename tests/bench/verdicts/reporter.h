@@ -15,7 +15,7 @@ struct report_conditions {
 	double suspended_at_s; /* all ranks are stopped by signals, the nodes within a second; INFINITY: never */
 	double suspended_s;    /* for so long, which the program's time does not count */
 	int reporters_too;     /* 1: no report is made meanwhile */
-	int32_t ring_break;    /* of the stuck group: the member that receives nothing more; -1: bytes are not told */
+	int32_t ring_break;    /* of the stuck group: the member that receives nothing more; -1: bytes are not known */
 	double lost;           /* share of the reports that never arrive */
 	double repeated;       /* or arrive twice */
 };

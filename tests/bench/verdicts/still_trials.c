@@ -1,4 +1,4 @@
-/* Faults after which nothing moves: planted in the program of a step and told by reporters. */
+/* Faults after which nothing moves: planted in the program of a step and reported. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

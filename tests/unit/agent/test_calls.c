@@ -1,4 +1,4 @@
-/* The calls in a report: each told once, within the bounds of the coordinator, whatever the areas hold. */
+/* The calls in a report: each reported once, within the bounds of the coordinator, whatever the areas hold. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
-/* The steps in a report: what is told once, again where a report was not accepted, and of areas that hold anything. */
+/* The steps in a report: what is reported once, again where a report was not accepted, and of areas that hold anything.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -98,7 +98,7 @@ static void notes_who_ends(void **state)
 	pid_t pids[] = {start(-1), start(-1)};
 	assert_int_equal(wlb_agent_tasks_open(&tasks, 2, NULL), 0);
 	wlb_agent_tasks_add(&tasks, 6, pids[0]);
-	wlb_agent_tasks_add(&tasks, 6, pids[1]); /* told twice */
+	wlb_agent_tasks_add(&tasks, 6, pids[1]); /* added twice */
 	assert_false(wlb_agent_tasks_complete(&tasks));
 	wlb_agent_tasks_add(&tasks, 7, pids[1]);
 	wlb_agent_tasks_add(&tasks, 8, getpid());

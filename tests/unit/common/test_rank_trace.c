@@ -140,7 +140,7 @@ static void calls_beside_the_caller(void **state)
 	for (uint64_t seq = 1; seq <= 3; seq++)
 		wlb_rank_trace_started(trace, 0, seq);
 	wlb_rank_trace_ended(trace, &third);
-	wlb_rank_trace_ended(trace, &first); /* told late */
+	wlb_rank_trace_ended(trace, &first); /* known late */
 	wlb_rank_trace_groups(trace, groups);
 	assert_int_equal(groups[0].entered, 3);
 	assert_int_equal(groups[0].left, 3);

@@ -99,23 +99,23 @@ static void refuses_a_batch_for_more_micro_batches(void **state)
 	(void)state;
 }
 
-/* A packer that is told its number of micro-batches packs as one that was made for it. */
+/* A packer whose number of micro-batches is set later packs as one that was made for it. */
 static void packs_as_one_made_for_fewer(void **state)
 {
 	for (enum wlb_strategy s = WLB_STRATEGY_BALANCED; s <= WLB_STRATEGY_PLAIN; s++) {
 		struct wlb_packer_options options = options_of(s);
 		options.micro_batches = 2;
-		struct wlb_packer *told = packer_of(s), *made = wlb_packer_new(&corpus_model, &options, NULL);
+		struct wlb_packer *set_later = packer_of(s), *made = wlb_packer_new(&corpus_model, &options, NULL);
 		struct corpus corpus = {0};
 		wlb_lengths_init(&corpus.lengths, 5, 2.0);
-		wlb_packer_set_micro_batches(told, 2);
+		wlb_packer_set_micro_batches(set_later, 2);
 		for (int k = 0; k < 60; k++) {
 			size_t count = corpus_next(&corpus, 131072, 2 * 131072);
-			assert_equal_steps(wlb_packer_next(told, corpus.batch, count, NULL),
+			assert_equal_steps(wlb_packer_next(set_later, corpus.batch, count, NULL),
 			                   wlb_packer_next(made, corpus.batch, count, NULL));
 		}
 		corpus_free(&corpus);
-		wlb_packer_free(told);
+		wlb_packer_free(set_later);
 		wlb_packer_free(made);
 	}
 	(void)state;

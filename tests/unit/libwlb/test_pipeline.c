@@ -55,9 +55,12 @@ static void every_pass_comes_once(void **state)
 			char done[64][2] = {{0}}, shares[64] = {0};
 			int64_t in_flight = 0, heads = plan.shared_head && !is_last_stage(&plan, stage);
 			int64_t all = (2 * plan.interleave + heads) * plan.micro_batches;
+			struct wlb_pass order[3 * 64];
 			assert_int_equal(wlb_plan_passes(&plan, stage), all);
+			assert_int_equal(wlb_plan_order(&plan, stage, order), all);
 			for (int64_t n = 0; n < all; n++) {
 				struct wlb_pass pass = wlb_plan_pass(&plan, stage, n);
+				assert_memory_equal(&pass, &order[n], sizeof(pass));
 				assert_in_range(pass.chunk, 0, plan.interleave - 1);
 				assert_in_range(pass.micro_batch, 0, plan.micro_batches - 1);
 				char *at = done[pass.chunk * plan.micro_batches + pass.micro_batch];
@@ -258,7 +261,8 @@ static void embedding_and_head_count_as_layers(void **state)
 	} cases[] = {
 		{126, 16, 8, 1, 1, 0, 1, 0}, /* Llama 3 405B (Dubey et al., 2024) */
 		{126, 16, 1, 1, 1, 7, 8, 7}, {126, 128, 1, 1, 1, 0, 1, 0}, {31, 4, 1, 0, 1, 8, 8, 7},
-		{31, 4, 1, 1, 0, 7, 8, 8},   {30, 4, 2, 1, 1, 3, 4, 3},
+		{31, 4, 1, 1, 0, 7, 8, 8},   {30, 4, 2, 1, 1, 3, 4, 3},    {61, 8, 1, 1, 2, 7, 8, 6},
+		{61, 8, 1, 3, 0, 5, 8, 8},
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct wlb_plan plan = plan_of(&(struct shape){cases[i].pp, cases[i].interleave, cases[i].pp, 0, 0});
@@ -296,6 +300,14 @@ static void accounts_are_checked(void **state)
 	plan.account_for_loss = 2;
 	assert_int_equal(wlb_plan_check(&plan, &model, &error), -1);
 	assert_non_null(strstr(error.message, "must be 0 or 1"));
+	plan.interleave = 1; /* 126 + 1 + 2 */
+	assert_int_equal(wlb_plan_check(&plan, &model, &error), -1);
+	assert_non_null(strstr(error.message, "where pp divides their sum with num_hidden_layers"));
+	model.num_hidden_layers = 125;
+	assert_int_equal(wlb_plan_check(&plan, &model, &error), 0);
+	model.num_hidden_layers = 29;
+	assert_int_equal(wlb_plan_check(&plan, &model, &error), -1); /* 2 is a whole stage */
+	model.num_hidden_layers = 126;
 	struct wlb_plan one = plan_of(&(struct shape){1, 1, 1, 0, 0});
 	one.account_for_embedding = one.account_for_loss = 1;
 	assert_int_equal(wlb_plan_check(&one, &model, &error), 0);

@@ -372,7 +372,8 @@ static void what_cannot_be_searched_is_refused(void **state)
 }
 
 /* Every plan of a search, also those that do not fit, has what is fixed. */
-/* 4 windows on 3 replicas: a trainer that is told 2 windows in a micro-batch allocates 2, and not the 4/3 of the share.
+/* 4 windows on 3 replicas: a trainer that is given 2 windows in a micro-batch allocates 2, and not the 4/3 of the
+ * share.
  */
 static void memory_is_charged_for_whole_windows(void **state)
 {
@@ -648,6 +649,42 @@ static void fewer_candidates_are_the_first_of_more(void **state)
 	free_step(&sample);
 }
 
+/* 9 layers on 4 stages: 3 less at the ends, of which the last, with the head, has more. wlb-worker has no such option.
+ */
+static void stages_at_the_ends_have_less_layers(void **state)
+{
+	(void)state;
+	struct wlb_model model = small_model();
+	struct wlb_machine machine = h100();
+	struct wlb_step sample = equal_step(1, lengths, LENGTHS);
+	struct wlb_search_options options = worker_options(1, &sample);
+	struct wlb_error error = {""};
+	machine.gpus_per_node = 4;
+	model.num_hidden_layers = 9;
+	options.fixed = (struct wlb_search_fixed){.pp = 4, .recompute = -1};
+	wlb_cost_options_init(&options.cost);
+	options.charge_limit = 0;
+	assert_search_fails(&model, &machine, &options, "must divide num_hidden_layers");
+	options.fixed.account_for_embedding = options.fixed.account_for_loss = -1;
+	struct wlb_search_result *r = wlb_search(&model, &machine, &options, &error);
+	assert_string_equal(error.message, "");
+	for (size_t k = 0; k < r->ranked_count; k++) {
+		const struct wlb_plan *plan = &r->ranked[k].plan;
+		assert_true(plan->account_for_embedding == 1 && plan->account_for_loss == 2 && plan->interleave == 1);
+		assert_int_equal(wlb_plan_stage_layers(plan, &model, 0), 2);
+		assert_int_equal(wlb_plan_stage_layers(plan, &model, 1), 3);
+		assert_int_equal(wlb_plan_stage_layers(plan, &model, 3), 1);
+	}
+	wlb_search_free(r);
+	wlb_cost_options_worker(&options.cost, &machine);
+	r = wlb_search(&model, &machine, &options, &error);
+	assert_string_equal(error.message, "");
+	for (size_t k = 0; k < r->ranked_count; k++)
+		assert_true(r->ranked[k].plan.account_for_embedding <= 1 && r->ranked[k].plan.account_for_loss <= 1);
+	wlb_search_free(r);
+	free_step(&sample);
+}
+
 /* With 6 layers, 8 chunks exist only where the embedding and the head count; left to the search they count where that
  * is no slower. */
 static void embedding_and_head_count_where_that_helps(void **state)
@@ -844,6 +881,7 @@ int main(void)
 		cmocka_unit_test(memory_is_charged_for_the_longest_micro_batch),
 		cmocka_unit_test(usual_layouts_come_first_among_near_equals),
 		cmocka_unit_test(fewer_candidates_are_the_first_of_more),
+		cmocka_unit_test(stages_at_the_ends_have_less_layers),
 		cmocka_unit_test(embedding_and_head_count_where_that_helps),
 		cmocka_unit_test(rates_belong_to_the_step_time),
 		cmocka_unit_test(a_bad_tree_is_refused),

@@ -23,7 +23,8 @@ static const char large[] = "{\"model_type\": \"llama\", \"hidden_size\": 4096, 
 
 static struct wlb_auto_request request_of(void **state, int nodes, int ranks)
 {
-	return (struct wlb_auto_request){
+	struct wlb_error error;
+	struct wlb_auto_request request = {
 		.model = fixture_write_text(state, "model.json", config),
 		.machine = WLB_TEST_MACHINES "/CPU.json",
 		.seq_length = 512,
@@ -34,6 +35,8 @@ static struct wlb_auto_request request_of(void **state, int nodes, int ranks)
 		.fixed = {.recompute = -1},
 		.every_rank = 1,
 	};
+	assert_int_equal(wlb_trainer_file_read("megatron", &request.trainer, &error), 0);
+	return request;
 }
 
 /* Writes FOLDER/small.json: the CPU machine with this much memory for a rank. */
@@ -415,6 +418,27 @@ static void other_trainers_fill_windows(void **state)
 	}
 }
 
+/* The file of the trainer has what its communication runs beside and how fast its products are. */
+static void another_trainer_is_planned_by_its_file(void **state)
+{
+	static const char *const trainers[] = {"megatron", "torchtitan-eager"};
+	struct wlb_auto_request request = request_of(state, 1, 8);
+	struct wlb_auto found = {0};
+	struct wlb_error error = {""};
+	double step_s[2];
+	request.model = fixture_write_text(state, "large.json", large);
+	request.machine = WLB_TEST_MACHINES "/H100.json";
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(wlb_trainer_file_read(trainers[i], &request.trainer, &error), 0);
+		wlb_auto_find(&request, &found, &error);
+		assert_string_equal(error.message, "");
+		assert_says(found.reason, i == 0 ? "plans on H100 for megatron: " : "for torchtitan-eager: ");
+		step_s[i] = found.result->fastest_s;
+		wlb_auto_free(&found);
+	}
+	assert_true(step_s[1] > 1.02 * step_s[0]);
+}
+
 /* wlb-worker divides a step into as many micro-batches as the user's limit of their tokens needs. */
 static void a_limit_of_tokens_adds_micro_batches(void **state)
 {
@@ -484,6 +508,7 @@ int main(void)
 		TEST(steps_have_whole_documents),
 		TEST(other_trainers_fill_windows),
 		TEST(ranks_stay_idle_where_that_is_faster),
+		TEST(another_trainer_is_planned_by_its_file),
 		TEST(a_limit_of_tokens_adds_micro_batches),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

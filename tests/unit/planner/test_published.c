@@ -1,4 +1,4 @@
-/* Tests which published steps are near a question, and what is told of them. */
+/* Tests which published steps are near a question, and what is said of them. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -50,7 +50,7 @@ static struct wlb_published_near near_of(const struct wlb_published *published, 
 	return wlb_published_near(published, &question);
 }
 
-static void steps_near_the_question_are_told(void **state)
+static void steps_near_the_question_are_found(void **state)
 {
 	(void)state;
 	struct wlb_published published = three();
@@ -110,7 +110,7 @@ static void each_value_is_checked(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(steps_near_the_question_are_told),
+		cmocka_unit_test(steps_near_the_question_are_found),
 		cmocka_unit_test(what_is_not_near_is_unknown),
 		cmocka_unit_test(each_value_is_checked),
 	};

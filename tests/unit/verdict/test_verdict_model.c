@@ -31,7 +31,7 @@ static void a_step_is_as_long_as_its_slowest(void **state)
 	assert_float_equal(seconds_of(1, 1, 1, 8, 0, computed_s), 5.0, 1e-12);
 	/* Two stages, 4 micro-batches: replicas {1, 3}, {2, 5}, {1, 1}, {4, 1}; the longest is 5 + 2 / 4. */
 	assert_float_equal(seconds_of(1, 1, 2, 4, 4, computed_s), 5.5, 1e-12);
-	/* Four micro-batches for each of two stages, where it is not told how many. */
+	/* Four micro-batches for each of two stages, where their number is not given. */
 	assert_float_equal(seconds_of(1, 1, 2, 4, 0, computed_s), 5.25, 1e-12);
 	/* Stages of two tp ranks: {3, 5} and {1, 4}. */
 	assert_float_equal(seconds_of(2, 1, 2, 2, 2, computed_s), 6.5, 1e-12);

@@ -240,7 +240,7 @@ static void ranks_that_are_suspected_together_are_one_verdict(void **state)
 	assert_int_equal(both->rank_count, 2);
 	assert_int_equal(both->ranks[1], 5);
 	assert_true(both->certainty < 0.5);
-	/* Of the next check, which finds the same, one of them has told. */
+	/* Of the next check, which finds the same, one of them has been reported. */
 	const struct wlb_verdict_corruption later = {.rank = 1, .step = 50, .suspects = 2, .first = 1, .other = 5};
 	assert_int_equal(wlb_verdict_take_corruption(run.detector, &later, NULL), 0);
 	run_seconds(&run, 1);

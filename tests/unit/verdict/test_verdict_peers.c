@@ -43,7 +43,7 @@ static void a_stage_of_one_or_two_is_compared_with_its_own_first_steps(void **st
 		assert_int_equal(run_expect_one(&run, WLB_VERDICT_SLOW_COMPUTE, WLB_VERDICT_CONFIRMED)->ranks[0], 2);
 		run_end(&run);
 	}
-	/* The only rank of its stage: that it is slow from the start cannot be told from more layers. */
+	/* The only rank of its stage: that it is slow from the start cannot be distinguished from more layers. */
 	struct run run;
 	run_begin(&run, 1, 1, 8, 1, 4);
 	run_expect_none(&run, 200, slow_from_the_start);

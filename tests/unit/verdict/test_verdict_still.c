@@ -32,7 +32,7 @@ static void the_rank_at_the_end_of_the_chain_hangs(void **state)
 	assert_true(verdict->certainty > 0.5 && verdict->certainty <= 1.0);
 	assert_non_null(strstr(verdict->evidence, "rank 0 (node 0, step 10) is computing"));
 	assert_non_null(strstr(verdict->evidence, "7 of 8 ranks are blocked"));
-	/* It goes on after all: the verdict is told to be over, once. */
+	/* It goes on after all: the verdict is reported as over, once. */
 	run_call(&run, 0, run_group(&run, WLB_VERDICT_TP, 0, 1));
 	run_do(&run, 0, WLB_VERDICT_COMPUTING);
 	run_do(&run, 1, WLB_VERDICT_COMPUTING);

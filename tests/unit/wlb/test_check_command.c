@@ -134,6 +134,21 @@ static void a_command_that_cannot_be_told_its_layout(void **state)
 	}
 }
 
+static void wlb_worker_is_planned_as_itself(void **state)
+{
+	static const char *const commands[] = {"train", "wlb-worker train"};
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct words from;
+		struct wlb_error error = {0};
+		const struct wlb_run run = {
+			.options = {.command = split(&from, commands[i]), .planned_trainer = "nemo"},
+			.job = {.node_count = 2, .tasks_per_node = 1}};
+		assert_int_equal(wlb_run_check_command(&run, &error), -i);
+		assert_true(i == 0 || strstr(error.message, "--trainer nemo: the command is wlb-worker") != NULL);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -142,6 +157,7 @@ int main(void)
 		cmocka_unit_test(a_single_task_may_be_a_launcher),
 		cmocka_unit_test(a_pipe_of_the_shell_is_refused),
 		cmocka_unit_test(a_command_that_cannot_be_told_its_layout),
+		cmocka_unit_test(wlb_worker_is_planned_as_itself),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

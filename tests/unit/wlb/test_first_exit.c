@@ -182,7 +182,7 @@ static void slurm_has_signalled_the_step(void **state)
 	wlb_first_exit_feed(&scan, other, strlen(other));
 	assert_int_equal(scan.step_signals, 0);
 	scan = (struct wlb_first_exit_scan){0};
-	/* Each of them is told: Slurm may signal a step that goes on, and later one that is preempted. */
+	/* Each of them is reported: Slurm may signal a step that goes on, and later one that is preempted. */
 	for (unsigned i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
 		wlb_first_exit_feed(&scan, lines[i], strlen(lines[i]));
 		assert_int_equal(scan.step_signals, i + 1);

@@ -1,4 +1,5 @@
-/* The layout of an attempt whose command names a part of it, where no plan fits; and of one that is told its layout. */
+/* The layout of an attempt whose command names a part of it, where no plan fits; and of one that is given its layout.
+ */
 #include "coordinator/wlb/run/plan/plan.h"
 
 #include <setjmp.h>
@@ -92,7 +93,7 @@ static int write_file(char *path, const char *text)
 	return close(fd);
 }
 
-/* ---- a layout that is told --------------------------------------------------------------------------------------- */
+/* ---- a layout that is given ------------------------------------------------------------------------------------- */
 
 static const char *told_model = small_model;
 
@@ -152,6 +153,10 @@ static void a_layout_that_the_nodes_cannot_hold_is_refused(void **state)
 	struct wlb_run run = run_of(command, "megatron");
 	struct wlb_error error = {0};
 	(void)state;
+	run.options.planned_trainer = "none";
+	told(&run, 1, 4, 1, -1, &error);
+	assert_non_null(strstr(error.message, "--trainer: 'none' is unknown"));
+	run.options.planned_trainer = NULL;
 	told(&run, 1, 4, 1, 0, &error);
 	command[2] = NULL;
 	told(&run, 2, 3, 1, -1, &error);

@@ -1,4 +1,4 @@
-/* Which steps are told: how many a second, and that the stride does not change from step to step. */
+/* Which steps are reported: how many a second, and that the stride does not change from step to step. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -97,6 +97,11 @@ static int check_trainer(const struct wlb_run *run, struct wlb_error *error)
 	const char *trainer = run->options.trainer;
 	char *const *words = run->options.command;
 	struct wlb_launcher launcher;
+	if (run->options.planned_trainer != NULL && wlb_run_train_word(words) >= 0)
+		return wlb_fail(error,
+		                "--trainer %.300s: the command is wlb-worker, which is planned as itself; leave "
+		                "--trainer out",
+		                run->options.planned_trainer);
 	if (trainer == NULL)
 		return 0;
 	char *const *program =

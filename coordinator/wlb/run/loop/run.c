@@ -213,6 +213,10 @@ static const struct wlb_option options[] = {
                     "--ckpt-format torch_dist, and with --use-distributed-optimizer "
                     "--dist-ckpt-optim-fully-reshardable)"),
          .choices = WLB_TRAINER_NAMES},
+	{WLB_OPTION(
+		TEXT, "trainer", FIELD(planned_trainer), "NAME|FILE",
+		"the program by whose step and memory --wlb-layout=auto plans COMMAND, as --trainer of wlb plan has "
+		"them (default: that of --for, else megatron; wlb-worker is planned as itself)")},
 	{WLB_OPTION(CHOICE, "on-rank-exit", FIELD(on_rank_exit), NULL,
                     "what the death of a rank does to the others: end them, and start COMMAND again on the nodes that "
                     "remain; or continue, for a trainer that repairs itself: each death is recorded, and the attempt "

@@ -65,6 +65,15 @@ static int read_config(char *const *words, struct wlb_search_fixed *fixed, int64
 	return 0;
 }
 
+/* Returns -1 where the file of the trainer that the step is predicted for cannot be read. */
+static int read_planned(const struct wlb_run *run, struct wlb_trainer_file *planned, struct wlb_error *error)
+{
+	const char *from = run->options.planned_trainer;
+	if (from == NULL)
+		from = trainer_of(run)->name;
+	return wlb_trainer_file_read(from, planned, error) < 0 ? wlb_fail_in(error, "--trainer") : 0;
+}
+
 int wlb_run_read_foreign(const struct wlb_run *run, const char *gpu_types, struct wlb_blend *blend,
                          struct wlb_auto_request *request, const char **missing, struct wlb_error *error)
 {
@@ -91,5 +100,5 @@ int wlb_run_read_foreign(const struct wlb_run *run, const char *gpu_types, struc
 	           : seq_length < 1       ? "--wlb-seq-length=N to sbatch"
 	           : batch < 1            ? trainer->batch_remedy
 	                                  : NULL;
-	return *missing != NULL;
+	return *missing != NULL ? 1 : read_planned(run, &request->trainer, error);
 }

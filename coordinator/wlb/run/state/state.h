@@ -40,6 +40,8 @@ struct wlb_run_options {
 	int srun_arg_count;
 	bool keep_command;   /* a launcher's options stay as they are */
 	const char *trainer; /* whose options tell the layout, trainer.h; NULL: the environment alone does */
+	const char
+		*planned_trainer; /* whose step is predicted, planner/trainer_file.h; NULL: `trainer`, else megatron */
 	enum wlb_on_rank_exit on_rank_exit;
 	const char *follow_tensorboard; /* the folder of event files; NULL: the one that the command names */
 	bool no_hook;                   /* no hook of Python in the ranks */

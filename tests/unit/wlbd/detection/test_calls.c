@@ -65,7 +65,7 @@ static void a_call_is_given_once_all_have_told_it(void **state)
 	add(calls, &given, 0, 2, 7, 0.0);
 	add(calls, &given, 0, 0, 8, 0.0);
 	add(calls, &given, 0, 0, 7, 0.5); /* started before it was awaited */
-	add(calls, &given, 0, 0, 7, 0.0); /* told again */
+	add(calls, &given, 0, 0, 7, 0.0); /* reported again */
 	assert_int_equal(given.collectives, 0);
 	add(calls, &given, 0, 1, 7, 0.0);
 	assert_int_equal(given.collectives, 1);

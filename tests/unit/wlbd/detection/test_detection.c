@@ -348,7 +348,7 @@ static void test_a_world_for_which_memory_did_not_suffice_is_not_made_again(void
 	close_job(&job);
 }
 
-/* `slow-by=1`, the least that on_fault allows, is watched for; why the ranks are not watched with less is told. */
+/* `slow-by=1`, the least that on_fault allows, is watched for; why the ranks are not watched with less is reported. */
 static void test_the_least_slow_by_is_watched_for(void **state)
 {
 	struct job job;

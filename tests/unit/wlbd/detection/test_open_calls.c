@@ -129,7 +129,7 @@ static void test_calls_that_members_are_missing_in_come_first(void **state)
 	close_job(&job);
 }
 
-/* Calls that are started beside computation follow each other: the one that blocks a rank is told. */
+/* Calls that are started beside computation follow each other: the one that blocks a rank is reported. */
 static void test_the_call_that_blocks_is_told(void **state)
 {
 	struct job job;

@@ -108,7 +108,7 @@ static void without_short_messages_some_time_is_assumed(void **state)
 	wlbd_transfers_free(transfers);
 }
 
-/* A message of ten times the bytes takes a tenth for each: which sizes are told is no matter of the link. */
+/* A message of ten times the bytes takes a tenth for each: which sizes are reported is no matter of the link. */
 static void other_sizes_are_no_slow_link(void **state)
 {
 	struct wlbd_transfers *transfers = wlbd_transfers_new(4);
