@@ -7,8 +7,8 @@ static void set_stage_memory(const struct wlb_search *search, struct wlb_candida
 {
 	const struct wlb_search_options *o = &search->options;
 	struct wlb_memory memory = wlb_memory_stage_of(&c->plan, &search->model, &search->machine, &o->cost, stage,
-	                                               c->micro_batch_tokens, search->longest, o->memory_margin);
-	if (stage > 0 && memory.total <= c->memory.total)
+	                                               c->micro_batch_tokens, search->longest);
+	if (stage > 0 && memory.reserved <= c->memory.reserved)
 		return;
 	c->memory = memory;
 	c->stage = stage;
@@ -26,7 +26,7 @@ static void set_memory(const struct wlb_search *search, struct wlb_candidate *c)
 		set_stage_memory(search, c, 1);
 	if (last > 0)
 		set_stage_memory(search, c, last);
-	c->missing_bytes = fmax(0.0, c->memory.total - search->machine.memory_bytes);
+	c->missing_bytes = fmax(0.0, c->memory.reserved - search->machine.memory_bytes);
 }
 
 /* Layers of the largest chunk. */
