@@ -599,6 +599,26 @@ class Text(unittest.TestCase):
         self.assertEqual(json.loads(wlb(*job, "--trainer", "torchtitan", "--zero-stage", 3, "--machine", "H200", "--json").stdout)["choices"],
                          [])
 
+    def test_plan_tells_what_half_a_micro_batch_frees(self):
+        job = ("plan", "--model", "Llama-3-70B", "--nodes", 4, "--seq-length", 8192, "--global-batch-size", 32, "--trainer", "torchtitan",
+               "--zero-stage", 3, "--pp", 1)
+        lines, report = self.both(*job)
+        section = self.section(lines, "What would save recomputation")
+        choices = {choice["option"].split()[0]: choice for choice in report["choices"]}
+        plans = {option: choice["plan"] for option, choice in choices.items()}
+        replicas = report["layout"]["dp"]
+        self.assertEqual((report["recompute"], report["micro_batches"] * replicas), ("full", 16))  # of two windows each
+        self.assertEqual(choices["--micro-batch-size"]["option"], "--micro-batch-size 1")
+        self.assertEqual(plans["--micro-batch-size"]["micro_batches"] * replicas, 32)
+        self.assertGreater(choices["--micro-batch-size"]["freed_bytes"], 0.4 * report["memory_bytes"]["activations"])
+        self.assertEqual(plans["--tp"]["layout"]["tp"], 2 * report["layout"]["tp"])
+        self.assertEqual(choices["--tp"]["option"], f"--tp {plans['--tp']['layout']['tp']}")
+        self.assertGreater(choices["--tp"]["freed_bytes"], 0.4 * report["memory_bytes"]["activations"])
+        self.assertEqual(plans["--recompute"]["recompute"], "selective")
+        self.assertLess(choices["--recompute"]["freed_bytes"], 0)
+        takes = amount(-choices["--recompute"]["freed_bytes"])
+        self.assertIn(f"  --recompute selective takes {takes}; fits: step ", "\n".join(section))
+
     def test_plan_tells_with_what_a_plan_fits(self):
         words = ("plan", "--model", "Llama-3-8B", "--nodes", 1, "--seq-length", 8192, "--global-batch-size", 16, "--tp", 1, "--cp", 1,
                  "--pp", 1, "--recompute", "none")
