@@ -888,6 +888,14 @@ struct wlb_cost_options {
 	                          where they are fused; 0 counts as 1 */
 	double growth; /* share by which computation takes longer with each doubling of the GPUs beyond 8, 0 to 0.1: on
 	                  more of them the slowest is slower */
+	/* 1: operations keep their inputs one by one, as PyTorch without a compiler: norms in float32, what passes the
+	 * gate and, with unfused_attention, keys and values of each head and scores in float32. */
+	int eager;
+	int gather_masters; /* 1: with ZeRO-3 a rank has shards of float32 masters and gradients alone, as with FSDP */
+	int keep_gradients; /* 1: gradients in the type of the weights stay beside the sums of more bytes */
+	double logit_bytes; /* of a logit: all copies of it that there are at once; 2 to 16 */
+	double fragmentation; /* share of what is allocated that the allocator reserves beyond it, 0 to 1 */
+	double context_bytes; /* of CUDA's context, without what NCCL allocates; 0 to 2^36 */
 };
 
 /* Sets the defaults: how Megatron-LM runs with the options that its published measurements have (README.md of r0.8:
@@ -951,25 +959,27 @@ struct wlb_memory {
 	double gradients;
 	double optimizer;
 	double activations; /* of all micro-batches in flight on this stage */
-	/* On stages with the head. Megatron-LM: the bfloat16 logits and their float32 copy. wlb-worker: the logits
-	 * share memory with the gradients of a layer's activations; this is what they need beyond that. */
+	/* On stages with the head: logits and the copies of them that the loss makes. wlb-worker: the logits share
+	 * memory with the gradients of a layer's activations; this is what they need beyond that. */
 	double logits;
-	double buffers; /* of communication */
-	double margin;  /* `margin` times all above: fragmentation, memory of the runtime */
-	double total;
-	double saved; /* of the host, beyond the total: the copy that a rank of wlb-worker makes for a checkpoint */
-	double saved_local; /* the same with near checkpoints in a RAM disk, which is in it */
+	double buffers;       /* of communication */
+	double allocated;     /* the sum of all above */
+	double fragmentation; /* options->fragmentation of that */
+	double runtime;       /* CUDA's context, and what NCCL allocates for the communicators of the plan */
+	double reserved;      /* the sum of these three: what a GPU must have */
+	double saved;         /* of the host, beyond these: the copy that a rank of wlb-worker makes for a checkpoint */
+	double saved_local;   /* the same with near checkpoints in a RAM disk, which is in it */
 };
 
 /* Memory of stage 0 to pp - 1 where the largest micro-batch has `tokens` tokens and its longest document `longest`
- * (used only where attention is not fused and nothing is recomputed). The plan must have passed wlb_plan_check. */
+ * (used only where attention is not fused). The plan must have passed wlb_plan_check. */
 struct wlb_memory wlb_memory_stage_of(const struct wlb_plan *plan, const struct wlb_model *model,
                                       const struct wlb_machine *machine, const struct wlb_cost_options *options,
-                                      int32_t stage, int64_t tokens, int64_t longest, double margin);
+                                      int32_t stage, int64_t tokens, int64_t longest);
 
 /* The same for bfloat16 and the options of wlb_cost_options_init. */
 struct wlb_memory wlb_memory_stage(const struct wlb_plan *plan, const struct wlb_model *model, int32_t stage,
-                                   int64_t tokens, int64_t longest, double margin);
+                                   int64_t tokens, int64_t longest);
 
 /* Returns the number of rows whose logits wlb-worker computes at a time: as many as fit in 512 MiB for the largest
  * vocabulary shard of a tp rank, at least 128, so that the GEMM stays efficient, and at most `rows`, which is at least
@@ -1171,7 +1181,6 @@ struct wlb_search_options {
 	const struct wlb_step *sample; /* [samples] packed batches of the stream; the search packs their documents again
 	                                  for each number of micro-batches */
 	size_t samples;                /* number of entries in sample */
-	double memory_margin;          /* see wlb_memory_stage */
 	int32_t zero_stage;            /* 0 to 3, see wlb_plan */
 	struct wlb_cost_options cost;
 	enum wlb_sharding sharding;
@@ -1188,7 +1197,7 @@ struct wlb_search_options {
 	int32_t most_simulated; /* at most this many plans are simulated */
 };
 
-/* Sets the defaults: batches filled, ratio 1.25, margin 0.1, ZeRO stage 1, those of
+/* Sets the defaults: batches filled, ratio 1.25, ZeRO stage 1, those of
  * wlb_cost_options_init, adaptive sharding, plans equal within 1 %, nothing fixed (neither the embedding nor the loss
  * counts as a layer), 10 candidates kept, at most 256 simulated; all else is zero. */
 void wlb_search_options_init(struct wlb_search_options *options, int32_t nodes, int64_t seq_length,

@@ -24,12 +24,16 @@ static int is_part_of_gpu(const char *word)
 	return sum != NULL && sum > word && isdigit((unsigned char)sum[-1]) && isdigit((unsigned char)sum[2]);
 }
 
+/* A process sees 39.5 and 79.14 GiB of GPUs that are sold as 40 and 80 GB: github.com/TianheWu/CoSeR/issues/10,
+ * github.com/lianqi1008/Control-GIC/issues/6. */
+static const double gb_bytes = 1.06e9;
+
 /* Returns the bytes of a word such as "40gb"; INFINITY for another word. */
 static double bytes_of_word(const char *word)
 {
 	char *end;
 	long gigabytes = strtol(word, &end, 10);
-	return gigabytes > 0 && strcasecmp(end, "gb") == 0 ? 1e9 * (double)gigabytes : INFINITY;
+	return gigabytes > 0 && strcasecmp(end, "gb") == 0 ? gb_bytes * (double)gigabytes : INFINITY;
 }
 
 /* Reads the machine of a GPU type: of the whole type, else of the first word of the type that names a machine, such as

@@ -21,7 +21,7 @@ json_t *wlb_plan_record_candidate(const struct wlb_auto_request *request, const 
 	                           l->cp, "pp", l->pp, "dp", l->dp, "interleave", (int)c->plan.interleave,
 	                           "micro_batches", (int)c->plan.micro_batches, "micro_batch_size",
 	                           (json_int_t)wlb_auto_windows(&c->plan, request->global_batch), "recompute",
-	                           recompute_name(c->plan.recompute), "memory_bytes", c->memory.total);
+	                           recompute_name(c->plan.recompute), "memory_bytes", c->memory.reserved);
 	if (object != NULL && c->plan.recompute_layers > 0)
 		json_object_set_new(object, "recompute_layers", json_integer(c->plan.recompute_layers));
 	if (object != NULL && c->plan.shared_head)
@@ -61,9 +61,10 @@ json_t *wlb_plan_record(const struct wlb_auto_request *request, const struct wlb
 	json_t *rest = json_pack(
 		"{s:o, s:o, s:o, s:f, s:f, s:f, s:I, s:I, s:i, s:o, s:o}", "reason", wlb_json_text(found->reason),
 		"machine", wlb_json_text(found->machine.name), "machine_from", wlb_json_text(found->machine_from),
-		"memory_limit_bytes", found->machine.memory_bytes, "memory_margin_bytes", r->ranked[0].memory.margin,
-		"utilization", found->utilization, "tried", (json_int_t)r->tried, "no_memory", (json_int_t)r->no_memory,
-		"idle_ranks", (int)r->idle, "next", others_json(request, r->ranked, 1, r->ranked_count), "misfits",
+		"memory_limit_bytes", found->machine.memory_bytes, "memory_margin_bytes",
+		r->ranked[0].memory.reserved - r->ranked[0].memory.allocated, "utilization", found->utilization,
+		"tried", (json_int_t)r->tried, "no_memory", (json_int_t)r->no_memory, "idle_ranks", (int)r->idle,
+		"next", others_json(request, r->ranked, 1, r->ranked_count), "misfits",
 		others_json(request, r->misfits, 0, r->misfit_count));
 	if (record != NULL && rest != NULL && json_object_update(record, rest) == 0) {
 		json_decref(rest);

@@ -30,6 +30,12 @@ static const struct member members[] = {
 	{"whole_rows", FLAG, MEMBER(whole_rows), 0.0, 1.0},
 	{"elementwise", REAL, MEMBER(elementwise), 1.0, 100.0},
 	{"growth", REAL, MEMBER(growth), 0.0, 0.1},
+	{"eager", FLAG, MEMBER(eager), 0.0, 1.0},
+	{"keep_gradients", FLAG, MEMBER(keep_gradients), 0.0, 1.0},
+	{"gather_masters", FLAG, MEMBER(gather_masters), 0.0, 1.0},
+	{"logit_bytes", REAL, MEMBER(logit_bytes), 2.0, 16.0},
+	{"fragmentation", REAL, MEMBER(fragmentation), 0.0, 1.0},
+	{"context_bytes", REAL, MEMBER(context_bytes), 0.0, 0x1p36},
 };
 
 enum { MEMBERS = sizeof(members) / sizeof(members[0]) };

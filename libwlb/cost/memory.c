@@ -11,9 +11,16 @@
 
 enum {
 	OPTIMIZER_BYTES = 12, /* float32 master weight and Adam's two moments */
-	LOGIT_COPY_BYTES = 4, /* the float32 copy from which the loss is computed */
+	/* Gradients that were summed in bfloat16, copied for Adam: Megatron-LM,
+	 * docs/source/api-guide/dist_optimizer.md, 4 + 16 / d bytes a parameter in place of 6 + 12 / d. */
+	MASTER_GRADIENT_BYTES = 4,
 	SCORE_BYTES = 5, /* of one query and key: scores and softmax, and a byte that the paper counts for dropout */
+	/* The same of transformers 5.24, eager attention of Llama: the softmax in float32 and its copy in bfloat16, as
+	 * torch.autograd.graph.saved_tensors_hooks shows. */
+	EAGER_SCORE_BYTES = 6,
 	BUCKET_PARAMETERS = 40000000, /* of one gradient reduction in flight (Megatron-LM's default bucket) */
+	/* That NCCL allocates for a communicator of more than two ranks: github.com/NVIDIA/nccl/issues/964, 4 A100. */
+	COMMUNICATOR_BYTES = 688 << 20,
 };
 
 /* The values that the memory of a stage depends on. */
@@ -23,6 +30,20 @@ struct stage_memory {
 	const struct wlb_cost_options *options;
 	double element_bytes;
 };
+
+/* Bytes of the scores of one token and layer, on all tensor-parallel ranks together, where attention is not fused, and
+ * of the copies of keys and values that each head has then. */
+static double score_token_bytes(const struct stage_memory *w, int64_t longest)
+{
+	const struct wlb_model *m = w->model;
+	double heads = (double)m->num_attention_heads, groups = (double)m->num_key_value_heads;
+	if (!w->options->unfused_attention)
+		return 0.0;
+	if (!w->options->eager)
+		return SCORE_BYTES * heads * (double)longest;
+	double copies = heads > groups ? 2.0 * (heads - groups) * (double)m->head_dim : 0.0;
+	return EAGER_SCORE_BYTES * heads * (double)longest + w->element_bytes * copies;
+}
 
 /* Bytes that one layer keeps for the backward pass of one token, on all tensor-parallel ranks together. */
 static double layer_token_bytes(const struct stage_memory *w, enum wlb_recompute recompute, int64_t longest)
@@ -35,7 +56,10 @@ static double layer_token_bytes(const struct stage_memory *w, enum wlb_recompute
 		return w->element_bytes * hidden;
 	/* Inputs of both norms, of both projections that follow them; queries, keys, values and the attention's output;
 	 * gate, up and their product, or without a gate two of them. */
-	double elements = 4.0 * hidden + 2.0 * q + 2.0 * kv + (wlb_family(m->family)->ungated ? 2.0 : 3.0) * mlp;
+	int gated = !wlb_family(m->family)->ungated;
+	double elements = 4.0 * hidden + 2.0 * q + 2.0 * kv + (gated ? 3.0 : 2.0) * mlp;
+	if (w->options->eager) /* both norms: the input in float32, and what is multiplied by their weight */
+		elements += 4.0 * hidden + (gated ? mlp : 0.0);
 	if (wlb_family(m->family)->qk_norm != WLB_QK_NORM_NONE) /* queries and keys before their norms */
 		elements += q + kv;
 	if (m->num_experts > 0) /* each tensor-parallel rank has a whole row for each expert, before it and after it */
@@ -45,9 +69,7 @@ static double layer_token_bytes(const struct stage_memory *w, enum wlb_recompute
 	if (recompute == WLB_RECOMPUTE_SELECTIVE && w->options->release_activations)
 		elements -= 2.0 * hidden + mlp;
 	double bytes = w->element_bytes * elements;
-	if (recompute == WLB_RECOMPUTE_NONE && w->options->unfused_attention)
-		bytes += SCORE_BYTES * (double)m->num_attention_heads * (double)longest;
-	return bytes;
+	return recompute == WLB_RECOMPUTE_NONE ? bytes + score_token_bytes(w, longest) : bytes;
 }
 
 /* Bytes of all layers of the largest chunk, for a token. */
@@ -71,6 +93,8 @@ static double activation_bytes(const struct stage_memory *w, int32_t stage, doub
 	double bytes = in_flight * share * chunk_token_bytes(w, stage, longest);
 	if (plan->recompute == WLB_RECOMPUTE_FULL) /* the one layer that is being recomputed */
 		bytes += share * layer_token_bytes(w, WLB_RECOMPUTE_SELECTIVE, longest);
+	if (plan->recompute != WLB_RECOMPUTE_NONE) /* the scores that are being recomputed */
+		bytes += share * score_token_bytes(w, longest);
 	if (w->options->keep_outputs)
 		bytes += in_flight * share * w->element_bytes * hidden;
 	if (stage == plan->layout.pp - 1)
@@ -106,45 +130,71 @@ static double logit_bytes(const struct stage_memory *w, int32_t stage, double ra
 	if (stage < l->pp - 1 && !w->plan->shared_head)
 		return 0.0;
 	double rows = w->plan->shared_head ? rank_tokens / ((double)l->tp * l->pp) : rank_tokens;
-	return (w->element_bytes + LOGIT_COPY_BYTES) * rows * (double)w->model->vocab_size / l->tp;
+	return w->options->logit_bytes * rows * (double)w->model->vocab_size / l->tp;
+}
+
+/* Weights, gradients and states of the optimizer, and the shares of them that a rank has. */
+static void set_states(const struct stage_memory *w, double parameters, struct wlb_memory *memory)
+{
+	const struct wlb_plan *plan = w->plan;
+	double shards = (double)plan->layout.dp * plan->layout.cp, gradient = w->options->gradient_bytes;
+	double states = OPTIMIZER_BYTES + (gradient < MASTER_GRADIENT_BYTES ? MASTER_GRADIENT_BYTES : 0.0);
+	int masters_alone = plan->zero_stage >= 3 && w->options->gather_masters;
+	if (w->options->keep_gradients && gradient > w->element_bytes)
+		gradient += w->element_bytes;
+	if (masters_alone) {
+		gradient = MASTER_GRADIENT_BYTES;
+		states = OPTIMIZER_BYTES;
+	}
+	memory->weights = masters_alone ? 0.0 : w->element_bytes * parameters / (plan->zero_stage >= 3 ? shards : 1.0);
+	memory->gradients = gradient * parameters / (plan->zero_stage >= 2 ? shards : 1.0);
+	memory->optimizer = states * parameters / (plan->zero_stage >= 1 ? shards : 1.0);
 }
 
 static struct wlb_memory megatron_memory(const struct stage_memory *w, int32_t stage, int64_t tokens, int64_t longest)
 {
 	const struct wlb_plan *plan = w->plan;
 	double parameters = wlb_plan_stage_parameters(plan, w->model, stage);
-	double shards = (double)plan->layout.dp * plan->layout.cp, rank_tokens = (double)tokens / plan->layout.cp;
-	return (struct wlb_memory){
-		.weights = w->element_bytes * parameters / (plan->zero_stage >= 3 ? shards : 1.0),
-		.gradients = w->options->gradient_bytes * parameters / (plan->zero_stage >= 2 ? shards : 1.0),
-		.optimizer = OPTIMIZER_BYTES * parameters / (plan->zero_stage >= 1 ? shards : 1.0),
+	double rank_tokens = (double)tokens / plan->layout.cp;
+	struct wlb_memory memory = {
 		.activations = activation_bytes(w, stage, rank_tokens, longest),
 		.logits = logit_bytes(w, stage, rank_tokens),
 		.buffers = buffer_bytes(w, (double)tokens, parameters),
 	};
+	set_states(w, parameters, &memory);
+	return memory;
+}
+
+/* Bytes of a GPU that a rank does not allocate itself; ranks that talk by MPI run on CPUs. */
+static double runtime_bytes(const struct wlb_layout *l, const struct wlb_machine *machine,
+                            const struct wlb_cost_options *options)
+{
+	int communicators = (l->tp > 1) + (l->cp > 1) + (l->pp > 1) + (l->dp * l->cp > 1);
+	return machine->blocking_messages ? 0.0 : options->context_bytes + (double)COMMUNICATOR_BYTES * communicators;
 }
 
 struct wlb_memory wlb_memory_stage_of(const struct wlb_plan *plan, const struct wlb_model *model,
                                       const struct wlb_machine *machine, const struct wlb_cost_options *options,
-                                      int32_t stage, int64_t tokens, int64_t longest, double margin)
+                                      int32_t stage, int64_t tokens, int64_t longest)
 {
 	const struct stage_memory w = {plan, model, options, wlb_machine_element_bytes(machine)};
 	struct wlb_memory memory =
 		options->trainer == WLB_COST_WORKER
 			? wlb_worker_memory(plan, model, w.element_bytes, options->gradient_bytes, stage, tokens)
 			: megatron_memory(&w, stage, tokens, longest);
-	double sum = memory.weights + memory.gradients + memory.optimizer + memory.activations + memory.logits +
-	             memory.buffers;
-	memory.margin = margin * sum;
-	memory.total = sum + memory.margin;
+	memory.allocated = memory.weights + memory.gradients + memory.optimizer + memory.activations + memory.logits +
+	                   memory.buffers;
+	memory.fragmentation = options->fragmentation * memory.allocated;
+	memory.runtime = runtime_bytes(&plan->layout, machine, options);
+	memory.reserved = memory.allocated + memory.fragmentation + memory.runtime;
 	return memory;
 }
 
 struct wlb_memory wlb_memory_stage(const struct wlb_plan *plan, const struct wlb_model *model, int32_t stage,
-                                   int64_t tokens, int64_t longest, double margin)
+                                   int64_t tokens, int64_t longest)
 {
 	const struct wlb_machine bfloat16 = {.element_bytes = 2};
 	struct wlb_cost_options options;
 	wlb_cost_options_init(&options);
-	return wlb_memory_stage_of(plan, model, &bfloat16, &options, stage, tokens, longest, margin);
+	return wlb_memory_stage_of(plan, model, &bfloat16, &options, stage, tokens, longest);
 }

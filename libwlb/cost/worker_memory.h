@@ -4,7 +4,7 @@
 
 #include "libwlb/wlb.h"
 
-/* Peak bytes of a rank of one stage, without `margin` and `total`. `element_bytes` is the size of the type in which it
+/* Peak bytes of a rank of one stage, without the sums and what a rank does not allocate itself. `element_bytes` is the size of the type in which it
  * computes, `gradient_bytes` that of its gradients; `tokens` are those of the largest micro-batch. The plan must have
  * passed wlb_plan_check. The test train_predicted_memory compares it with what wlb-worker allocates. */
 struct wlb_memory wlb_worker_memory(const struct wlb_plan *plan, const struct wlb_model *model, double element_bytes,

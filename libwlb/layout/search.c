@@ -13,7 +13,6 @@ void wlb_search_options_init(struct wlb_search_options *options, int32_t nodes, 
 		.global_batch = global_batch,
 		.batch_fill = 1.0,
 		.max_length_ratio = 1.25,
-		.memory_margin = 0.1,
 		.near_equal = 0.01,
 		.zero_stage = 1,
 		.sharding = WLB_SHARDING_ADAPTIVE,
@@ -55,8 +54,6 @@ static int check(const struct wlb_search_options *o, const struct wlb_machine *m
 	if (o->max_tokens != 0 && o->max_tokens < o->seq_length)
 		return wlb_fail(error, "max_tokens is %lld: it must be 0, or at least seq_length, %lld",
 		                (long long)o->max_tokens, (long long)o->seq_length);
-	if (!(o->memory_margin >= 0.0 && o->memory_margin <= 10.0))
-		return wlb_fail(error, "memory_margin is %g: it must lie between 0 and 10", o->memory_margin);
 	if (!(o->near_equal >= 0.0 && o->near_equal <= 1.0))
 		return wlb_fail(error, "near_equal is %g: it must lie between 0 and 1", o->near_equal);
 	for (int32_t n = 0; o->gpus_of_node != NULL && n < o->nodes; n++)

@@ -188,15 +188,15 @@ static int fail_to_fit(const struct choice *choice, struct wlb_error *error)
 	wlb_layout_format(&c->plan.layout, layout, sizeof(layout));
 	const struct wlb_memory *m = &c->memory;
 	int can_shard_more = search->options.cost.trainer != WLB_COST_WORKER && search->options.zero_stage < 3;
-	return wlb_fail(
-		error,
-		"none of %zu layouts fits: %s misses least, stage %d needs %.1f GB (weights, gradients and "
-		"optimizer %.1f, activations and logits %.1f, buffers and margin %.1f) and a rank has %.1f GB; use "
-		"more nodes%s a shorter --seq-length%s",
-		search->count + search->dropped, layout, c->stage, m->total / 1e9,
-		(m->weights + m->gradients + m->optimizer) / 1e9, (m->activations + m->logits) / 1e9,
-		(m->buffers + m->margin) / 1e9, search->machine.memory_bytes / 1e9, can_shard_more ? "," : " or",
-		can_shard_more ? ", or a higher stage of ZeRO" : "");
+	return wlb_fail(error,
+	                "none of %zu layouts fits: %s misses least, stage %d needs %.1f GB (weights, gradients and "
+	                "optimizer %.1f, activations and logits %.1f, buffers %.1f, beside what is allocated %.1f) and "
+	                "a rank has %.1f GB; use "
+	                "more nodes%s a shorter --seq-length%s",
+	                search->count + search->dropped, layout, c->stage, m->reserved / 1e9,
+	                (m->weights + m->gradients + m->optimizer) / 1e9, (m->activations + m->logits) / 1e9,
+	                m->buffers / 1e9, (m->reserved - m->allocated) / 1e9, search->machine.memory_bytes / 1e9,
+	                can_shard_more ? "," : " or", can_shard_more ? ", or a higher stage of ZeRO" : "");
 }
 
 /* Copies the first of `count` plans, at most `keep`; *kept receives their number. NULL if out of memory. */

@@ -6,14 +6,14 @@ static struct wlb_memory memory_of(const struct wlb_search *search, const struct
 {
 	const struct wlb_search_options *o = &search->options;
 	return wlb_memory_stage_of(&c->plan, &search->model, &search->machine, &o->cost, stage, c->micro_batch_tokens,
-	                           search->longest, o->memory_margin);
+	                           search->longest);
 }
 
 /* Charges the stage where it needs more than those before. */
 static void set_stage_memory(const struct wlb_search *search, struct wlb_candidate *c, int32_t stage)
 {
 	struct wlb_memory memory = memory_of(search, c, stage);
-	if (stage > 0 && memory.total <= c->memory.total)
+	if (stage > 0 && memory.reserved <= c->memory.reserved)
 		return;
 	c->memory = memory;
 	c->stage = stage;
@@ -31,7 +31,7 @@ static void set_memory(const struct wlb_search *search, struct wlb_candidate *c)
 		set_stage_memory(search, c, 1);
 	if (last > 0)
 		set_stage_memory(search, c, last);
-	c->missing_bytes = fmax(0.0, c->memory.total - search->machine.memory_bytes);
+	c->missing_bytes = fmax(0.0, c->memory.reserved - search->machine.memory_bytes);
 }
 
 /* Layers of the largest chunk. */
@@ -66,7 +66,7 @@ enum wlb_recompute wlb_search_least_recompute(const struct wlb_search *search, c
 {
 	struct wlb_memory memory = memory_of(search, c, 0);
 	double states = memory.weights + memory.gradients + memory.optimizer;
-	double least_bytes = states * (1.0 + search->options.memory_margin);
+	double least_bytes = states * (1.0 + search->options.cost.fragmentation) + memory.runtime;
 	return least_bytes > search->machine.memory_bytes ? WLB_RECOMPUTE_FULL : WLB_RECOMPUTE_NONE;
 }
 

@@ -7,9 +7,11 @@ import subprocess
 import sys
 
 TABLE = os.path.join(os.path.dirname(__file__), "..", "..", "tests", "bench", "planner", "published.json")
+CASES = os.path.join(os.path.dirname(TABLE), "memory.json")
 PUBLISHED = os.path.join(os.path.dirname(__file__), "..", "..", "libwlb", "published", "steps.json")
 PARTS = ("computation", "again", "tp", "cp", "pp", "dp", "optimizer", "bubble", "unequal")
-COLUMNS = ("layout", "micro_batch", "interleave", "recompute", "fits", "memory", "published_s", "predicted_s", *PARTS)
+COLUMNS = ("layout", "micro_batch", "interleave", "recompute", "fits", "allocated_gib", "reserved_gib", "limit_gib", "published_s",
+           "predicted_s", *PARTS)
 # Of rows of one series.
 DIFFERS = ("name", "layout", "batch_windows", "step_s", "tokens_per_s", "tokens_per_s_per_gpu", "tflops_per_gpu")
 
@@ -29,7 +31,10 @@ class Row:
             self.predicted = dict(zip(COLUMNS, fields[3:], strict=True))
             self.published_s = float(self.predicted["published_s"])
             self.predicted_s = float(self.predicted["predicted_s"])
-            self.error = 100 * (self.predicted_s / self.published_s - 1)
+            self.gib = {name: float(self.predicted[f"{name}_gib"]) for name in ("allocated", "reserved", "limit")}
+            self.fits = self.predicted["fits"] == "1"
+            if self.published_s > 0:
+                self.error = 100 * (self.predicted_s / self.published_s - 1)
 
     def field(self, name):
         """A row has what its source has, unless it says otherwise."""
@@ -59,13 +64,22 @@ class Errors:
         return sorted(abs(error) for error in self.errors)[-(-9 * self.count // 10) - 1]
 
 
+def read_table(build, path, check):
+    with open(path, encoding="utf-8") as file:
+        sources = json.load(file)["sources"]
+    command = [os.path.join(build, "tests", "wlb-planner-bench"), path]
+    lines = iter(subprocess.run(command, capture_output=True, text=True, check=check).stdout.splitlines())
+    return [Row(source, told, next(lines)) for source in sources for told in source["rows"]]
+
+
 def read_rows(build):
     """All rows, in the order of the table."""
-    with open(TABLE, encoding="utf-8") as file:
-        sources = json.load(file)["sources"]
-    command = [os.path.join(build, "tests", "wlb-planner-bench"), TABLE]
-    lines = iter(subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines())
-    return [Row(source, told, next(lines)) for source in sources for told in source["rows"]]
+    return read_table(build, TABLE, True)
+
+
+def read_cases(build):
+    """Runs of which it is known whether they ran; the bench fails where one is wrong."""
+    return read_table(build, CASES, False)
 
 
 def write_published(rows):

@@ -65,7 +65,7 @@ def least_memory(folder, machine):
          "--nodes", str(NODES), "--gpus-per-node", str(TASKS), "--seq-length", str(SEQ_LENGTH), "--global-batch-size",
          str(WINDOWS), "--lengths", folder / "corpus", "--pp", "1", "--recompute", "full", "--top", "1000", "--json"],
         check=True, capture_output=True, text=True, timeout=60).stdout)
-    return min(p["memory_bytes"]["total"] for p in [plan, *plan["next_best"]])
+    return min(p["memory_bytes"]["reserved"] for p in [plan, *plan["next_best"]])
 
 
 @functools.cache

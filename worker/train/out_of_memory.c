@@ -25,7 +25,7 @@ static struct wlb_memory predicted(const struct wlb_trainer *t)
 	wlb_cost_options_worker(&options, &machine);
 	options.gradient_bytes = (int32_t)wlb_dtype_bytes(t->device->gradients);
 	return wlb_memory_stage_of(&t->plan->split, &t->plan->model, &machine, &options, t->groups->coords.pp,
-	                           t->plan->max_tokens, t->plan->max_tokens, 0.0);
+	                           t->plan->max_tokens, t->plan->max_tokens);
 }
 
 static void add_prediction(const struct wlb_trainer *t, struct wlb_error *error)
@@ -37,7 +37,7 @@ static void add_prediction(const struct wlb_trainer *t, struct wlb_error *error)
 	    "; this rank has %.3f GB already; predicted for %s, stage %d, micro-batches of up to %lld tokens: %.3f GB "
 	    "(weights %.3f, gradients %.3f, optimizer %.3f, activations %.3f, logits %.3f, buffers %.3f)",
 	    1e-9 * (double)t->device->allocated_bytes, layout, t->groups->coords.pp, (long long)t->plan->max_tokens,
-	    1e-9 * m.total, 1e-9 * m.weights, 1e-9 * m.gradients, 1e-9 * m.optimizer, 1e-9 * m.activations,
+	    1e-9 * m.allocated, 1e-9 * m.weights, 1e-9 * m.gradients, 1e-9 * m.optimizer, 1e-9 * m.activations,
 	    1e-9 * m.logits, 1e-9 * m.buffers);
 }
 

@@ -45,10 +45,11 @@ json_t *wlb_plan_to_json(const struct wlb_plan *plan)
 
 json_t *wlb_memory_to_json(const struct wlb_memory *m)
 {
-	return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "weights", m->weights, "gradients",
-	                 m->gradients, "optimizer", m->optimizer, "activations", m->activations, "logits", m->logits,
-	                 "buffers", m->buffers, "margin", m->margin, "total", m->total, "saved", m->saved,
-	                 "saved_local", m->saved_local);
+	return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "weights", m->weights,
+	                 "gradients", m->gradients, "optimizer", m->optimizer, "activations", m->activations, "logits",
+	                 m->logits, "buffers", m->buffers, "allocated", m->allocated, "fragmentation", m->fragmentation,
+	                 "runtime", m->runtime, "reserved", m->reserved, "saved", m->saved, "saved_local",
+	                 m->saved_local);
 }
 
 /* Includes the time if it was simulated, and the missing memory if it does not fit. */
@@ -103,12 +104,13 @@ static json_t *gpus_to_json(const struct wlb_plan_input *input, const int32_t *n
 	return list;
 }
 
-/* [{"option": "--gradient-type bfloat16", "plan": {...}}, ...] */
+/* [{"option": "--gradient-type bfloat16", "freed_bytes": 1e9, "plan": {...}}, ...] */
 static json_t *choices_to_json(const struct wlb_plan_choices *choices)
 {
 	json_t *list = json_array();
 	for (int i = 0; list != NULL && i < choices->count; i++) {
-		json_t *choice = json_pack("{s:s, s:o}", "option", choices->found[i].option, "plan",
+		json_t *choice = json_pack("{s:s, s:f, s:o}", "option", choices->found[i].option, "freed_bytes",
+		                           choices->found[i].freed_bytes, "plan",
 		                           candidate_to_json(&choices->found[i].candidate));
 		if (json_array_append_new(list, choice) < 0) {
 			json_decref(list);

@@ -1,6 +1,7 @@
 /* wlb plan: the layout for a number of nodes, and why. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "common/output/printable.h"
 #include "planner/cli/commands.h"
@@ -31,7 +32,7 @@ static void print_csv_line(const struct wlb_candidate *c, int rank)
 	       plan->interleave, plan->zero_stage, wlb_recompute_name(plan->recompute), plan->recompute_layers,
 	       plan->account_for_embedding, plan->account_for_loss, wlb_head_stages_name(plan), c->gpus,
 	       c->micro_batch_tokens);
-	printf(",%.0f,%.0f,%d", c->memory.total, c->missing_bytes, c->stage);
+	printf(",%.0f,%.0f,%.0f,%d", c->memory.allocated, c->memory.reserved, c->missing_bytes, c->stage);
 	if (rank > 0)
 		printf(",%.9g,%.9g,%.9g", c->step_s, c->tokens_per_s, c->utilization);
 	else
@@ -50,7 +51,8 @@ static void print_csv(const struct wlb_search_result *result)
 {
 	printf("rank,tp,cp,pp,dp,micro_batches,interleave,zero_stage,recompute,recompute_layers,account_for_embedding,"
 	       "account_for_loss,head_stages,"
-	       "gpus,micro_batch_tokens,memory_bytes,missing_bytes,fullest_stage,step_s,tokens_per_s,mfu");
+	       "gpus,micro_batch_tokens,allocated_bytes,reserved_bytes,missing_bytes,fullest_stage,step_s,tokens_per_s,"
+	       "mfu");
 	for (int i = 0; i < WLB_TIME_PARTS; i++)
 		printf(",%s_s", wlb_time_name(i));
 	putchar('\n');
@@ -104,6 +106,20 @@ static int find(const struct request *request, struct wlb_plan_input *input, con
 	               : 0;
 }
 
+/* Adds to the message that no plan fits what one fits with. */
+static void add_choices(const struct request *request, struct wlb_plan_input *input,
+                        const struct wlb_search_fixed *fixed, struct wlb_error *error)
+{
+	struct wlb_plan_choices choices;
+	wlb_plan_choices_find(&request->input, input, fixed, NULL, &choices);
+	for (int i = 0; i < choices.count; i++) {
+		size_t used = strlen(error->message);
+		snprintf(error->message + used, sizeof(error->message) - used, "%s %s: step %.3g s",
+		         i == 0 ? "; a plan fits with" : ",", choices.found[i].option,
+		         choices.found[i].candidate.step_s);
+	}
+}
+
 static int run(const struct request *request, struct wlb_plan_input *input, struct wlb_comparison *comparison,
                struct wlb_error *error)
 {
@@ -120,6 +136,8 @@ static int run(const struct request *request, struct wlb_plan_input *input, stru
 	struct wlb_search_result *result =
 		wlb_plan_input_search(&request->input, input, &fixed, request->top + 1, error);
 	int code = WLB_EXIT_USAGE;
+	if (result == NULL)
+		add_choices(request, input, &fixed, error);
 	if (result != NULL && find(request, input, &fixed, result, &findings, comparison, error) == 0)
 		code = report(request, input, result, &findings, comparison, error) == 0 ? WLB_EXIT_DONE
 		                                                                         : WLB_EXIT_FAILED;

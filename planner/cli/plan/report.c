@@ -92,12 +92,16 @@ static void print_memory(const struct wlb_plan_input *input, const struct wlb_ca
 	const struct {
 		const char *label;
 		double bytes;
-	} parts[] = {{"weights", best->memory.weights},     {"gradients", best->memory.gradients},
-	             {"optimizer", best->memory.optimizer}, {"activations", best->memory.activations},
-	             {"logits", best->memory.logits},       {"communication", best->memory.buffers},
-	             {"fragmentation", best->memory.margin}};
+	} parts[] = {{"weights", best->memory.weights},
+	             {"gradients", best->memory.gradients},
+	             {"optimizer", best->memory.optimizer},
+	             {"activations", best->memory.activations},
+	             {"logits", best->memory.logits},
+	             {"communication", best->memory.buffers},
+	             {"fragmentation", best->memory.fragmentation},
+	             {"CUDA and NCCL", best->memory.runtime}};
 	struct wlb_bar bars[sizeof(parts) / sizeof(parts[0])];
-	char total[32], limit[32];
+	char total[32], limit[32], allocated[32];
 	int count = 0;
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
 		if (parts[i].bytes <= 0.0)
@@ -107,9 +111,11 @@ static void print_memory(const struct wlb_plan_input *input, const struct wlb_ca
 		format_memory(parts[i].bytes, bar->note);
 		bar->value = parts[i].bytes;
 	}
-	format_memory(best->memory.total, total);
+	format_memory(best->memory.allocated, allocated);
+	format_memory(best->memory.reserved, total);
 	format_memory(input->machine.memory_bytes, limit);
-	printf("\nMemory of a GPU of stage %d, which needs the most: %s of %s\n", best->stage, total, limit);
+	printf("\nMemory of a GPU of stage %d, which needs the most: %s of %s, of which it allocates %s\n", best->stage,
+	       total, limit, allocated);
 	wlb_bars(stdout, bars, count, wlb_terminal_columns(), wlb_terminal_unicode());
 	if (best->memory.saved > 0.0) {
 		format_memory(best->memory.saved, total);
@@ -151,12 +157,14 @@ static void print_choices(const struct wlb_plan_choices *choices, const struct w
 		puts("\nWhat would save recomputation");
 	for (int i = 0; i < choices->count; i++) {
 		const struct wlb_candidate *c = &choices->found[i].candidate;
-		char layout[64], rest[128], memory[32];
+		char layout[64], rest[128], memory[32], freed[32];
+		double percent = 100.0 * (c->step_s / best->step_s - 1.0), bytes = choices->found[i].freed_bytes;
 		format_plan(c, layout, rest);
-		format_memory(c->memory.total, memory);
-		printf("  %s: step %.*f s, %.1f%% shorter: %s, %s, %s\n", choices->found[i].option,
-		       wlb_time_decimals(best->step_s), c->step_s, 100.0 * (1.0 - c->step_s / best->step_s), layout,
-		       rest, memory);
+		format_memory(c->memory.reserved, memory);
+		format_memory(bytes < 0.0 ? -bytes : bytes, freed);
+		printf("  %s %s %s; fits: step %.*f s, %.1f%% %s: %s, %s, %s\n", choices->found[i].option,
+		       bytes < 0.0 ? "takes" : "frees", freed, wlb_time_decimals(best->step_s), c->step_s,
+		       percent < 0.0 ? -percent : percent, percent < 0.0 ? "shorter" : "longer", layout, rest, memory);
 	}
 }
 
@@ -177,7 +185,7 @@ static int print_next(const struct wlb_search_result *result)
 		format_plan(next, layout, rest);
 		snprintf(step, sizeof(step), "%.*f s", decimals, next->step_s);
 		snprintf(more, sizeof(more), "%+.1f%%", 100.0 * (next->step_s / best->step_s - 1.0));
-		format_memory(next->memory.total, memory);
+		format_memory(next->memory.reserved, memory);
 		snprintf(why, sizeof(why), "%s %+.*f s", wlb_time_words(part), decimals,
 		         wlb_time_part(&next->time, part) - wlb_time_part(&best->time, part));
 		wlb_table_add(&table, (const char *const[]){layout, rest, step, more, memory, why});
@@ -197,7 +205,7 @@ static int print_misfits(const struct wlb_search_result *result)
 		const struct wlb_candidate *misfit = &result->misfits[i];
 		char layout[64], rest[128], memory[32], missing[32];
 		format_plan(misfit, layout, rest);
-		format_memory(misfit->memory.total, memory);
+		format_memory(misfit->memory.reserved, memory);
 		format_memory(misfit->missing_bytes, missing);
 		wlb_table_add(&table, (const char *const[]){layout, rest, memory, missing});
 	}
@@ -251,7 +259,7 @@ void wlb_candidate_print_beside(const char *verb, const struct wlb_candidate *th
 {
 	char recompute[64], memory[32];
 	wlb_recompute_format(&this->plan, recompute, sizeof(recompute));
-	format_memory(this->memory.total, memory);
+	format_memory(this->memory.reserved, memory);
 	printf("  it %s, with %d x %d micro-batches and recomputation %s%s: step %.*f s, %+.1f%%, on %d GPUs; "
 	       "it needs %s of memory\n",
 	       verb, this->plan.micro_batches, this->plan.interleave, recompute, head_words(&this->plan),

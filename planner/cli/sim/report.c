@@ -127,7 +127,7 @@ static void print_misfits(const struct wlb_plan_input *input, const struct wlb_s
 			printf("\nDoes not fit with %s: a GPU of stage %d needs %.1f GiB and has %.1f (activations "
 			       "%.1f GiB, "
 			       "for a micro-batch of %" PRId64 " tokens)\n",
-			       run->strategy->name, run->stage, run->memory.total / gib,
+			       run->strategy->name, run->stage, run->memory.reserved / gib,
 			       input->machine.memory_bytes / gib, run->memory.activations / gib,
 			       run->micro_batch_tokens);
 	}
@@ -171,7 +171,7 @@ void wlb_sim_print_csv(const struct wlb_sim_report *report)
 		const struct wlb_sim_run *run = &report->runs[i];
 		printf("%s,%.9g,%.9g,%.9g,%.9g,%.9g,%" PRId64 ",%.0f,%.0f", run->strategy->name, run->time.step_s,
 		       run->tokens_per_s, run->utilization, speed_up(report, i), run->imbalance,
-		       run->micro_batch_tokens, run->memory.total, run->missing_bytes);
+		       run->micro_batch_tokens, run->memory.reserved, run->missing_bytes);
 		for (int part = 0; part < WLB_TIME_PARTS; part++)
 			printf(",%.9g", wlb_time_part(&run->time, part));
 		putchar('\n');

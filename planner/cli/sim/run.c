@@ -10,8 +10,6 @@
  * steps by default. */
 enum { SKIPPED_STEPS = 50 };
 
-static const double memory_margin = 0.1; /* as that of wlb_search_options_init */
-
 static const struct wlb_sim_strategy strategies[] = {
 	{"plain", "concatenated and cut; per-sequence shards", WLB_STRATEGY_PLAIN, WLB_SHARDING_SEQUENCE,
          WLB_SIM_SHARDED},
@@ -107,15 +105,14 @@ static void set_memory(const struct wlb_plan_input *input, const struct wlb_sim_
 				longest = step->spans[k].span.tokens;
 	}
 	for (int32_t stage = 0; stage < options->plan.layout.pp; stage++) {
-		struct wlb_memory memory =
-			wlb_memory_stage_of(&options->plan, &input->model, &input->machine, &options->cost, stage,
-		                            run->micro_batch_tokens, longest, memory_margin);
-		if (memory.total <= run->memory.total)
+		struct wlb_memory memory = wlb_memory_stage_of(&options->plan, &input->model, &input->machine,
+		                                               &options->cost, stage, run->micro_batch_tokens, longest);
+		if (memory.reserved <= run->memory.reserved)
 			continue;
 		run->memory = memory;
 		run->stage = stage;
 	}
-	double missing_bytes = run->memory.total - input->machine.memory_bytes;
+	double missing_bytes = run->memory.reserved - input->machine.memory_bytes;
 	run->missing_bytes = missing_bytes > 0.0 ? missing_bytes : 0.0;
 }
 

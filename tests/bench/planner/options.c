@@ -48,6 +48,8 @@ const char *bench_inexpressible(const struct published_row *row, struct wlb_mach
 	}
 	if (wlb_machine_file_read(row->machine, machine, &error) < 0)
 		bench_must(NULL, &error);
+	if (row->gpu_gib > 0.0)
+		machine->memory_bytes = row->gpu_gib * 1024.0 * 1024.0 * 1024.0;
 	if (row->network_gbits_per_s > 0.0)
 		machine->network_link.bytes_per_s = 1e9 / 8.0 * row->network_gbits_per_s / machine->gpus_per_node;
 	return NULL;

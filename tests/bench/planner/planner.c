@@ -1,7 +1,8 @@
 /*
  * Predicts the step times of the published table: one line for each row, fields separated by tabs: the source, the row,
  * why the planner cannot express it ("-" where it can), and what was predicted. With --search instead: the step time of
- * the plan that was published, by the search, and that of the fastest that it finds; fails where the first is less.
+ * the plan that was published, by the search, and that of the fastest that it finds; fails where the first is less. A
+ * row that tells only whether it ran fails where the memory model says otherwise.
  * With
  * --near: how far predictions near it were off, of other sources than its own. Usage:
  * wlb-planner-bench [--search|--near] TABLE.json [BEGIN], the rows alone whose source and name, "Megatron Core r0.8,
@@ -21,14 +22,14 @@
 
 enum { MOST_WINDOWS = 4, MOST_INTERLEAVE = 32 };
 
-static const double memory_margin = 0.1;
+static const double gib = 1024.0 * 1024.0 * 1024.0;
 
 struct prediction {
 	struct wlb_plan plan;
 	int32_t micro_batch_windows;
 	struct wlb_machine machine; /* with the rates of the trainer */
 	struct wlb_cost_options cost;
-	double memory; /* share of a GPU's that it needs, with the margin */
+	struct wlb_memory memory; /* of the stage that needs the most */
 	int fits;
 	double published_s;
 	struct wlb_sim_result result;
@@ -65,16 +66,17 @@ static struct wlb_sim_result simulate(const struct published_row *row, const str
 	return result;
 }
 
-/* Returns the share of a GPU's memory that the stage with the most needs. */
-static double memory_share(const struct published_row *row, const struct prediction *p)
+static struct wlb_memory most_memory(const struct published_row *row, const struct prediction *p)
 {
-	double most = 0.0;
-	for (int32_t s = 0; s < p->plan.layout.pp; s++)
-		most = fmax(most, wlb_memory_stage_of(&p->plan, &row->model, &p->machine, &p->cost, s,
-		                                      p->micro_batch_windows * row->window_tokens, row->window_tokens,
-		                                      memory_margin)
-		                          .total);
-	return most / p->machine.memory_bytes;
+	struct wlb_memory most = {0};
+	for (int32_t s = 0; s < p->plan.layout.pp; s++) {
+		struct wlb_memory memory =
+			wlb_memory_stage_of(&p->plan, &row->model, &p->machine, &p->cost, s,
+		                            p->micro_batch_windows * row->window_tokens, row->window_tokens);
+		if (memory.reserved > most.reserved)
+			most = memory;
+	}
+	return most;
 }
 
 /* Stages that do not divide the layers: embedding and head then count as layers. */
@@ -102,8 +104,8 @@ static void try(const struct published_row *row, struct prediction this, struct 
 	if (row->batch_windows % windows != 0 || !allowed(row, this.plan.interleave) ||
 	    wlb_plan_check(&this.plan, &row->model, error) < 0)
 		return;
-	this.memory = memory_share(row, &this);
-	this.fits = this.memory <= 1.0;
+	this.memory = most_memory(row, &this);
+	this.fits = this.memory.reserved <= this.machine.memory_bytes;
 	if (this.fits < best->fits)
 		return;
 	this.result = simulate(row, &this);
@@ -131,7 +133,9 @@ static double published_s(const struct published_row *row, double flops)
 		return tokens / rate->tokens_per_s;
 	if (rate->tokens_per_s_per_gpu > 0.0)
 		return tokens / (rate->tokens_per_s_per_gpu * gpus);
-	return counted_flops(row, flops) / (rate->tflops_per_gpu * 1e12 * gpus);
+	if (rate->tflops_per_gpu > 0.0)
+		return counted_flops(row, flops) / (rate->tflops_per_gpu * 1e12 * gpus);
+	return 0.0; /* only whether it ran was published */
 }
 
 /* Tries all interleavings of a micro-batch that the source does not tell. */
@@ -178,8 +182,9 @@ static void print(const struct published_row *row, const struct prediction *p)
 	const struct wlb_sim_time *t = &p->result.time;
 	char layout[64];
 	wlb_layout_format(&row->layout, layout, sizeof(layout));
-	printf("\t-\t%s\t%d\t%d\t%s\t%d\t%.4f\t%.6g\t%.6g", layout, p->micro_batch_windows, p->plan.interleave,
-	       recompute[p->plan.recompute], p->fits, p->memory, p->published_s, t->step_s);
+	printf("\t-\t%s\t%d\t%d\t%s\t%d\t%.3f\t%.3f\t%.3f\t%.6g\t%.6g", layout, p->micro_batch_windows,
+	       p->plan.interleave, recompute[p->plan.recompute], p->fits, p->memory.allocated / gib,
+	       p->memory.reserved / gib, p->machine.memory_bytes / gib, p->published_s, t->step_s);
 	const double parts[] = {t->compute_s,   t->recompute_s, t->tp_s,
 	                        t->cp_s,        t->pp_s,        t->dp_s,
 	                        t->optimizer_s, t->bubble_s,    t->cp_imbalance_s + t->imbalance_s};
@@ -221,6 +226,7 @@ struct printing {
 	enum { PREDICTIONS, SEARCHES, NEAR } what;
 	struct wlb_published published; /* for NEAR */
 	int missed;                     /* plans that the search misses */
+	int wrong;                      /* rows that ran and do not fit, or fit and did not run */
 };
 
 static void print_row(const struct published_source *source, const struct published_row *row, int32_t number,
@@ -244,10 +250,12 @@ static void print_row(const struct published_source *source, const struct publis
 		prediction = predict(row, &machine, &error);
 		why = prediction.micro_batch_windows == 0 ? error.message : NULL;
 	}
-	if (why != NULL)
+	if (why != NULL) {
 		printf("\t%s\n", why);
-	else
-		print(row, &prediction);
+		return;
+	}
+	print(row, &prediction);
+	printing->wrong += row->ran >= 0 && row->ran != prediction.fits;
 }
 
 static int begins(const struct published_source *source, const struct published_row *row, const char *begin)
@@ -292,5 +300,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "planner: no row begins with %s\n", argv[2]);
 	if (printing.missed > 0)
 		fprintf(stderr, "planner: the search misses %d published plans that are faster\n", printing.missed);
-	return !found || printing.missed > 0;
+	if (printing.wrong > 0)
+		fprintf(stderr, "planner: %d rows ran and do not fit, or fit and did not run\n", printing.wrong);
+	return !found || printing.missed > 0 || printing.wrong > 0;
 }

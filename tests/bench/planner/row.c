@@ -40,12 +40,17 @@ static int64_t shape(const struct place *at, const json_t *model, const char *na
 	return json_integer_value(value);
 }
 
+static int has_head_dim(const json_t *model)
+{
+	return json_object_get(model, "head_dim") != NULL;
+}
+
 /* Sizes are read by shape, which refuses one that is absent; a flag that is misspelt would be as if it were absent. */
 static void check_model(const struct place *at, const json_t *model)
 {
 	const size_t sizes = json_is_true(json_object_get(model, "experts")) ? 0 : 6;
 	static const char *const flags[] = {"experts", "gated", "tie_word_embeddings"};
-	size_t known = sizes;
+	size_t known = sizes + (size_t)has_head_dim(model);
 	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
 		known += json_is_boolean(json_object_get(model, flags[i])) ? 1 : 0;
 	if (json_object_size(model) != known)
@@ -75,7 +80,7 @@ static struct wlb_model read_model(const struct place *at, const json_t *model)
 		.rms_norm_eps = 1e-5,
 		.tie_word_embeddings = json_is_true(json_object_get(model, "tie_word_embeddings")),
 	};
-	m.head_dim = m.hidden_size / m.num_attention_heads;
+	m.head_dim = has_head_dim(model) ? shape(at, model, "head_dim") : m.hidden_size / m.num_attention_heads;
 	return m;
 }
 
@@ -131,8 +136,9 @@ static struct published_rate read_rate(const struct place *at)
 	};
 	int told = (rate.step_s > 0.0) + (rate.tokens_per_s > 0.0) + (rate.tokens_per_s_per_gpu > 0.0) +
 	           (rate.tflops_per_gpu > 0.0);
-	if (told != 1 || (flops != NULL) != (rate.tflops_per_gpu > 0.0))
-		published_fail(at->source, at->row, "needs one rate, and \"flops\" with tflops_per_gpu alone");
+	if (told != (field(at, "ran") != NULL ? 0 : 1) || (flops != NULL) != (rate.tflops_per_gpu > 0.0))
+		published_fail(at->source, at->row,
+		               "needs one rate or \"ran\", and \"flops\" with tflops_per_gpu alone");
 	if (flops != NULL && strcmp(flops, "causal") != 0)
 		rate.flops = strcmp(flops, "full") == 0 ? PUBLISHED_FULL : PUBLISHED_RECOMPUTED;
 	return rate;
@@ -164,6 +170,8 @@ struct published_row published_row_read(const json_t *models, const json_t *sour
 		.tp_overlap = number(&at, "tp_overlap", -1.0),
 		.overlap = !json_is_false(field(&at, "overlap")),
 		.network_gbits_per_s = number(&at, "network_gbits_per_s", 0.0),
+		.ran = field(&at, "ran") == NULL ? -1 : json_is_true(field(&at, "ran")),
+		.gpu_gib = number(&at, "gpu_gib", 0.0),
 		.rate = read_rate(&at),
 	};
 	if (row.name == NULL || row.machine == NULL || row.precision == NULL || text(&at, "attention") == NULL ||

@@ -42,6 +42,8 @@ struct published_row {
 	double tp_overlap;               /* -1: as the trainer has it */
 	int overlap;                     /* 0: no communication of gradients, parameters and stages is hidden */
 	double network_gbits_per_s;      /* of a node; 0: as the machine's file has it */
+	int ran;                         /* 0: it ran out of memory; -1: a rate was published */
+	double gpu_gib;                  /* memory of a GPU; 0: as the machine's file has it */
 	struct published_rate rate;
 };
 

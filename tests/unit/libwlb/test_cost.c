@@ -244,9 +244,9 @@ static void some_layers_are_recomputed(void **state)
 	double cheap_s = simulate_7b(&machine, &selective, run_the_worker).time.recompute_s;
 	assert_true(cheap_s > 0.0);
 	assert_near(simulate_7b(&machine, &half, run_the_worker).time.recompute_s, (whole_s + cheap_s) / 2.0, 1e-9);
-	double most = wlb_memory_stage(&none, &model, 0, 4096, 4096, 0.0).activations;
-	double some = wlb_memory_stage(&half, &model, 0, 4096, 4096, 0.0).activations;
-	double least = wlb_memory_stage(&all, &model, 0, 4096, 4096, 0.0).activations;
+	double most = wlb_memory_stage(&none, &model, 0, 4096, 4096).activations;
+	double some = wlb_memory_stage(&half, &model, 0, 4096, 4096).activations;
+	double least = wlb_memory_stage(&all, &model, 0, 4096, 4096).activations;
 	assert_true(least < some && some < most);
 	half.recompute_layers = 100; /* of 16 */
 	assert_near(simulate_7b(&machine, &half, NULL).time.recompute_s, all_s, 1e-9);
@@ -266,11 +266,11 @@ static void activations_can_be_released(void **state)
 	release = keep;
 	release.release_activations = 1;
 	double token = 2.0 * (2 * 4096 + 11008), layers = 8.0, chunks = 4.0;
-	double kept = wlb_memory_stage_of(&plan, &model, &machine, &keep, 0, 4096, 4096, 0.0).activations;
-	double left = wlb_memory_stage_of(&plan, &model, &machine, &release, 0, 4096, 4096, 0.0).activations;
+	double kept = wlb_memory_stage_of(&plan, &model, &machine, &keep, 0, 4096, 4096).activations;
+	double left = wlb_memory_stage_of(&plan, &model, &machine, &release, 0, 4096, 4096).activations;
 	assert_near(kept - left, chunks * layers * 4096.0 * token, 1e-12);
 	keep.keep_outputs = 1;
-	double outputs = wlb_memory_stage_of(&plan, &model, &machine, &keep, 0, 4096, 4096, 0.0).activations - kept;
+	double outputs = wlb_memory_stage_of(&plan, &model, &machine, &keep, 0, 4096, 4096).activations - kept;
 	assert_near(outputs, chunks * 4096.0 * 2.0 * 4096, 1e-12);
 	struct wlb_layer_cost cost = {&model, &machine, &release, &plan};
 	/* Two norms and the gated product: 7 times the widths, read and written. */
@@ -328,21 +328,21 @@ static void a_worker_runs_other_operations(void **state)
 	assert_near(wlb_layer_products_s(&b, 64).forward, 5.0, 0.01);
 	assert_near(wlb_layer_products_s(&a, 64).forward, 4.0, 0.01);
 	model.num_key_value_heads = model.num_attention_heads;
-	struct wlb_memory m = wlb_memory_stage_of(&plan, &model, &machine, &worker, 0, 64, 64, 0.0);
+	struct wlb_memory m = wlb_memory_stage_of(&plan, &model, &machine, &worker, 0, 64, 64);
 	double parameters = (double)wlb_model_parameters(&model);
 	assert_near(m.weights + m.gradients + m.optimizer, 16.0 * parameters, 1e-12);
 	machine.element_bytes = 8;
 	wlb_cost_options_worker(&worker, &machine);
-	m = wlb_memory_stage_of(&plan, &model, &machine, &worker, 0, 64, 64, 0.0);
+	m = wlb_memory_stage_of(&plan, &model, &machine, &worker, 0, 64, 64);
 	assert_near(m.weights + m.gradients + m.optimizer, 32.0 * parameters, 1e-12);
 	/* bfloat16: weights and the lower halves of masters; gradients and moments in float32; or gradients in
 	 * bfloat16. */
 	machine.element_bytes = 2;
 	wlb_cost_options_worker(&worker, &machine);
-	m = wlb_memory_stage_of(&plan, &model, &machine, &worker, 0, 64, 64, 0.0);
+	m = wlb_memory_stage_of(&plan, &model, &machine, &worker, 0, 64, 64);
 	assert_near(m.weights + m.gradients + m.optimizer, (2.0 + 4.0 + 10.0) * parameters, 1e-12);
 	worker.gradient_bytes = 2;
-	m = wlb_memory_stage_of(&plan, &model, &machine, &worker, 0, 64, 64, 0.0);
+	m = wlb_memory_stage_of(&plan, &model, &machine, &worker, 0, 64, 64);
 	assert_near(m.weights + m.gradients + m.optimizer, (2.0 + 2.0 + 10.0) * parameters, 1e-12);
 }
 
@@ -667,6 +667,17 @@ static void wrong_options_are_refused(void **state)
 	options.elementwise = 0.5;
 	assert_int_equal(wlb_cost_options_check(&options, &error), -1);
 	assert_non_null(strstr(error.message, "elementwise is 0.5"));
+	wlb_cost_options_init(&options);
+	options.fragmentation = 1.5;
+	assert_int_equal(wlb_cost_options_check(&options, &error), -1);
+	assert_non_null(strstr(error.message, "fragmentation is 1.5: it must lie between 0 and 1"));
+	wlb_cost_options_init(&options);
+	options.context_bytes = NAN;
+	assert_int_equal(wlb_cost_options_check(&options, &error), -1);
+	wlb_cost_options_init(&options);
+	options.logit_bytes = 0.0;
+	assert_int_equal(wlb_cost_options_check(&options, &error), -1);
+	assert_non_null(strstr(error.message, "logit_bytes is 0"));
 	wlb_cost_options_init(&options);
 	options.trainer = (enum wlb_cost_trainer)7;
 	assert_int_equal(wlb_cost_options_check(&options, &error), -1);

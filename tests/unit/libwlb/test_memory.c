@@ -31,7 +31,7 @@ static void states_of_llama_7b_are_18_bytes_a_parameter(void **state)
 	for (int zero = 0; zero <= 3; zero++) {
 		struct wlb_plan plan = plan_of(1, 1, 1, 8, 1, 1);
 		plan.zero_stage = zero;
-		struct wlb_memory m = wlb_memory_stage(&plan, &model, 0, 4096, 4096, 0.0);
+		struct wlb_memory m = wlb_memory_stage(&plan, &model, 0, 4096, 4096);
 		assert_near(m.weights + m.gradients + m.optimizer, bytes[zero] * parameters_7b, 1e-12);
 	}
 }
@@ -46,7 +46,7 @@ static void stages_and_tensor_ranks_hold_the_whole_of_llama_70b(void **state)
 		plan.zero_stage = 0;
 		double weights = 0.0;
 		for (int32_t s = 0; s < 4; s++)
-			weights += 8.0 * wlb_memory_stage(&plan, &model, s, 4096, 4096, 0.0).weights;
+			weights += 8.0 * wlb_memory_stage(&plan, &model, s, 4096, 4096).weights;
 		/* Norms are on every tensor-parallel rank. */
 		assert_near(weights, 2.0 * (parameters_70b + 7.0 * norms), 1e-12);
 	}
@@ -61,29 +61,36 @@ static void activations_are_those_of_korthikanti(void **state)
 	struct wlb_model model = llama_7b();
 	struct wlb_plan plan = plan_of(1, 1, 1, 1, 1, 4);
 	double n = 4096.0, last = 2.0 * 2.0 * n * 4096.0;
-	struct wlb_memory m = wlb_memory_stage(&plan, &model, 0, 4096, 4096, 0.0);
+	struct wlb_memory m = wlb_memory_stage(&plan, &model, 0, 4096, 4096);
 	assert_near(m.activations, 32.0 * n * layer_bytes_7b + last, 1e-12);
 	/* 34 s b h of the paper's layer, with a gated MLP of 2.69 instead of 4 and no dropout. */
 	assert_near(m.activations / (32.0 * n * 4096.0), 34.0, 0.06);
 	plan.recompute = WLB_RECOMPUTE_NONE; /* a fused kernel keeps no scores */
-	m = wlb_memory_stage(&plan, &model, 0, 4096, 4096, 0.0);
+	m = wlb_memory_stage(&plan, &model, 0, 4096, 4096);
 	assert_near(m.activations, 32.0 * n * layer_bytes_7b + last, 1e-12);
 	const struct wlb_machine bfloat16 = {.element_bytes = 2};
 	struct wlb_cost_options options;
 	wlb_cost_options_init(&options);
 	options.unfused_attention = 1;
-	m = wlb_memory_stage_of(&plan, &model, &bfloat16, &options, 0, 4096, 4096, 0.0);
+	m = wlb_memory_stage_of(&plan, &model, &bfloat16, &options, 0, 4096, 4096);
 	assert_near(m.activations, 32.0 * n * (layer_bytes_7b + 5.0 * 32 * n) + last, 1e-12);
 	/* 8 ranks that each have all rows: 4 inputs of hidden are whole, the others cut. */
 	struct wlb_plan cut = plan_of(8, 1, 1, 1, 1, 4);
 	cut.recompute = WLB_RECOMPUTE_SELECTIVE;
 	options.whole_rows = 1;
-	m = wlb_memory_stage_of(&cut, &model, &bfloat16, &options, 0, 4096, 4096, 0.0);
-	assert_near(m.activations, 32.0 * n * (layer_bytes_7b / 8.0 + 7.0 * 4096) + last / 8.0, 1e-12);
+	m = wlb_memory_stage_of(&cut, &model, &bfloat16, &options, 0, 4096, 4096);
+	double scores = 5.0 * 32 * n / 8.0; /* of the layer that is computed again */
+	assert_near(m.activations, n * (32.0 * (layer_bytes_7b / 8.0 + 7.0 * 4096) + scores) + last / 8.0, 1e-12);
 	plan.recompute = WLB_RECOMPUTE_FULL;
-	m = wlb_memory_stage(&plan, &model, 0, 4096, 4096, 0.0);
-	assert_near(m.activations, 32.0 * n * 2 * 4096 + n * layer_bytes_7b + last, 1e-12);
+	m = wlb_memory_stage(&plan, &model, 0, 4096, 4096);
+	double whole = 32.0 * n * 2 * 4096 + n * layer_bytes_7b + last;
+	assert_near(m.activations, whole, 1e-12);
 	assert_near(m.logits, 6.0 * n * 32000, 1e-12);
+	options.whole_rows = 0; /* the scores of the layer that is computed again */
+	options.logit_bytes = 10.0;
+	m = wlb_memory_stage_of(&plan, &model, &bfloat16, &options, 0, 4096, 4096);
+	assert_near(m.activations, whole + n * 5.0 * 32 * n, 1e-12);
+	assert_near(m.logits, 10.0 * n * 32000, 1e-12);
 }
 
 /* wlb-worker has the logits of as many rows as 512 MiB hold, and of 128 at least. */
@@ -106,8 +113,8 @@ static void a_worker_has_logits_of_some_rows(void **state)
 	/* They and their statistics are where the gradients of a layer's attention are at other times, and count as far
 	 * as they are more. */
 	model.vocab_size = 128256;
-	double few = wlb_memory_stage_of(&plan, &model, &machine, &worker, 0, 1000, 1000, 0.0).logits;
-	double many = wlb_memory_stage_of(&plan, &model, &machine, &worker, 0, 65536, 65536, 0.0).logits;
+	double few = wlb_memory_stage_of(&plan, &model, &machine, &worker, 0, 1000, 1000).logits;
+	double many = wlb_memory_stage_of(&plan, &model, &machine, &worker, 0, 65536, 65536).logits;
 	double of_layer = 4.0 * 4096.0 + 128.0;
 	assert_near(few, 4.0 * 1000.0 * (128256.0 + 3.0 - of_layer), 1e-12);
 	assert_near(many, 0.0, 1e-12);
@@ -121,17 +128,17 @@ static void stages_hold_the_micro_batches_in_flight(void **state)
 	struct wlb_plan plan = plan_of(1, 1, 4, 1, 1, 16);
 	for (int32_t s = 0; s < 4; s++) {
 		double held = (4 - s) * 8 * layer + (s == 3 ? last : 0.0);
-		assert_near(wlb_memory_stage(&plan, &model, s, 4096, 4096, 0.0).activations, held, 1e-12);
+		assert_near(wlb_memory_stage(&plan, &model, s, 4096, 4096).activations, held, 1e-12);
 	}
 	/* Two of them are all there are. */
 	plan.micro_batches = 2;
-	assert_near(wlb_memory_stage(&plan, &model, 0, 4096, 4096, 0.0).activations, 2 * 8 * layer, 1e-12);
+	assert_near(wlb_memory_stage(&plan, &model, 0, 4096, 4096).activations, 2 * 8 * layer, 1e-12);
 	/* Interleaved: 2 x 3 + 4 chunks to warm up and one more, of 4 layers. */
 	plan = plan_of(1, 1, 4, 1, 2, 16);
-	assert_near(wlb_memory_stage(&plan, &model, 0, 4096, 4096, 0.0).activations, 11 * 4 * layer, 1e-12);
+	assert_near(wlb_memory_stage(&plan, &model, 0, 4096, 4096).activations, 11 * 4 * layer, 1e-12);
 	/* Context and tensor parallelism split them. */
 	plan = plan_of(2, 4, 4, 1, 1, 16);
-	assert_near(wlb_memory_stage(&plan, &model, 0, 4096, 4096, 0.0).activations, 4 * 8 * layer / 8, 1e-12);
+	assert_near(wlb_memory_stage(&plan, &model, 0, 4096, 4096).activations, 4 * 8 * layer / 8, 1e-12);
 }
 
 /* Every stage holds the head and the logits of its rows; one more micro-batch is in flight. The last stage keeps its
@@ -144,30 +151,99 @@ static void a_shared_head_is_on_every_stage(void **state)
 	struct wlb_plan plan = plan_of(1, 1, 4, 1, 1, 16), shared = plan;
 	shared.shared_head = 1;
 	for (int32_t s = 0; s < 4; s++) {
-		struct wlb_memory m = wlb_memory_stage(&shared, &model, s, 4096, 4096, 0.0);
+		struct wlb_memory m = wlb_memory_stage(&shared, &model, s, 4096, 4096);
 		double held = (5 - s) * 8 * layer + (s == 3 ? 2.0 * rows + 3.0 * rows : 2.0 * rows / 4);
 		assert_near(m.activations, held, 1e-12);
 		assert_near(m.logits, 6.0 * 1024.0 * 32000.0, 1e-12);
-		tables += (m.weights - wlb_memory_stage(&plan, &model, s, 4096, 4096, 0.0).weights) / 2.0;
+		tables += (m.weights - wlb_memory_stage(&plan, &model, s, 4096, 4096).weights) / 2.0;
 	}
 	assert_near(tables, 3.0 * 4096.0 * 32000.0, 1e-12);
 	model.tie_word_embeddings = 1;
-	double first = wlb_memory_stage(&plan, &model, 0, 4096, 4096, 0.0).weights;
-	assert_near(wlb_memory_stage(&shared, &model, 0, 4096, 4096, 0.0).weights, first, 1e-12);
+	double first = wlb_memory_stage(&plan, &model, 0, 4096, 4096).weights;
+	assert_near(wlb_memory_stage(&shared, &model, 0, 4096, 4096).weights, first, 1e-12);
 }
 
-static void the_margin_is_of_all(void **state)
+static const double gib = 1024.0 * 1024.0 * 1024.0;
+
+/* What a rank allocates, what its allocator keeps beyond that, CUDA's context, and 688 MiB for each communicator, of
+ * tp, cp, pp and dp; on a CPU neither. */
+static void what_is_reserved_is_more_than_what_is_allocated(void **state)
 {
 	(void)state;
 	struct wlb_model model = llama_7b();
-	struct wlb_plan plan = plan_of(2, 2, 4, 2, 2, 8);
+	struct wlb_plan plan = plan_of(2, 2, 4, 2, 2, 8), alone = plan_of(1, 1, 1, 1, 1, 1);
+	struct wlb_machine machine = {.element_bytes = 2};
+	struct wlb_cost_options options;
+	wlb_cost_options_init(&options);
+	options.fragmentation = 0.25;
+	options.context_bytes = 3.0 * gib;
 	for (int32_t s = 0; s < 4; s++) {
-		struct wlb_memory m = wlb_memory_stage(&plan, &model, s, 8192, 8192, 0.25);
+		struct wlb_memory m = wlb_memory_stage_of(&plan, &model, &machine, &options, s, 8192, 8192);
 		double sum = m.weights + m.gradients + m.optimizer + m.activations + m.logits + m.buffers;
-		assert_near(m.margin, 0.25 * sum, 1e-12);
-		assert_near(m.total, 1.25 * sum, 1e-12);
+		assert_near(m.allocated, sum, 1e-12);
+		assert_near(m.fragmentation, 0.25 * sum, 1e-12);
+		assert_near(m.runtime, 3.0 * gib + 4.0 * 688.0 / 1024.0 * gib, 1e-12);
+		assert_near(m.reserved, 1.25 * sum + m.runtime, 1e-12);
 		assert_true(m.buffers > 0.0);
 	}
+	assert_near(wlb_memory_stage_of(&alone, &model, &machine, &options, 0, 8192, 8192).runtime, 3.0 * gib, 1e-12);
+	machine.blocking_messages = 1;
+	assert_true(wlb_memory_stage_of(&plan, &model, &machine, &options, 0, 8192, 8192).runtime == 0.0);
+}
+
+/* Bytes a parameter on d ranks, of the table in Megatron-LM's docs/source/api-guide/dist_optimizer.md, 4 + 16 / d and
+ * 6 + 12 / d; with gradients of both types 8 + 12 / d; of FSDP 16 / d. */
+static void states_depend_on_how_a_trainer_keeps_them(void **state)
+{
+	(void)state;
+	const struct wlb_machine bfloat16 = {.element_bytes = 2};
+	static const struct {
+		int gradient_bytes, keep_gradients, gather_masters, zero_stage;
+		double bytes;
+	} cases[] = {
+		{2, 0, 0, 1, 4.0 + 16.0 / 8}, {4, 0, 0, 1, 6.0 + 12.0 / 8}, {4, 1, 0, 1, 8.0 + 12.0 / 8},
+		{2, 1, 0, 1, 4.0 + 16.0 / 8}, {4, 0, 1, 1, 6.0 + 12.0 / 8}, {4, 0, 1, 3, 16.0 / 8},
+		{2, 0, 1, 3, 16.0 / 8},       {4, 0, 0, 3, 18.0 / 8},
+	};
+	struct wlb_model model = llama_7b();
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct wlb_plan plan = plan_of(1, 1, 1, 8, 1, 1);
+		struct wlb_cost_options options;
+		wlb_cost_options_init(&options);
+		plan.zero_stage = cases[i].zero_stage;
+		options.gradient_bytes = cases[i].gradient_bytes;
+		options.keep_gradients = cases[i].keep_gradients;
+		options.gather_masters = cases[i].gather_masters;
+		struct wlb_memory m = wlb_memory_stage_of(&plan, &model, &bfloat16, &options, 0, 4096, 4096);
+		assert_near(m.weights + m.gradients + m.optimizer, cases[i].bytes * parameters_7b, 1e-12);
+	}
+}
+
+/* torch.autograd.graph.saved_tensors_hooks of transformers 5.24: a layer of LlamaForCausalLM of bfloat16 with
+ * hidden_size 256, 8 heads of 32, 2 of keys and values, intermediate_size 512, windows of 128 tokens. Eager attention
+ * keeps 16,392 bytes a token, scaled_dot_product_attention 9,512; 8 and 40 of these are roots of mean squares and
+ * sums of softmaxes, which the model does not count. */
+static void an_eager_layer_keeps_what_pytorch_keeps(void **state)
+{
+	(void)state;
+	const struct wlb_machine bfloat16 = {.element_bytes = 2};
+	struct wlb_model model = llama_7b();
+	model.hidden_size = 256;
+	model.intermediate_size = 512;
+	model.num_attention_heads = 8;
+	model.num_key_value_heads = 2;
+	model.head_dim = 32;
+	struct wlb_plan plan = plan_of(1, 1, 1, 1, 1, 1);
+	plan.recompute = WLB_RECOMPUTE_NONE;
+	struct wlb_cost_options options;
+	wlb_cost_options_init(&options);
+	options.eager = options.unfused_attention = 1;
+	double ends = 128.0 * 2.0 * 2.0 * 256.0; /* the last norm and the head */
+	double kept = wlb_memory_stage_of(&plan, &model, &bfloat16, &options, 0, 128, 128).activations - ends;
+	assert_near(kept / (32.0 * 128.0), 16392.0 - 8.0, 1e-12);
+	options.unfused_attention = 0;
+	kept = wlb_memory_stage_of(&plan, &model, &bfloat16, &options, 0, 128, 128).activations - ends;
+	assert_near(kept / (32.0 * 128.0), 9512.0 - 40.0, 1e-12);
 }
 
 /* What the layout search looks at: no stage between the two needs more. */
@@ -179,7 +255,7 @@ static void the_first_or_the_last_stage_needs_most(void **state)
 	for (int turn = 0; turn < 2; turn++) {
 		double total[4];
 		for (int32_t s = 0; s < 4; s++)
-			total[s] = wlb_memory_stage(&plan, &model, s, 32768, 32768, 0.0).total;
+			total[s] = wlb_memory_stage(&plan, &model, s, 32768, 32768).reserved;
 		int most = turn == 0 ? 0 : 3; /* micro-batches in flight, then logits */
 		for (int32_t s = 0; s < 4; s++)
 			assert_true(s == most || total[s] < total[most]);
@@ -193,10 +269,10 @@ static void llama_70b_needs_more_than_a_node(void **state)
 	(void)state;
 	struct wlb_model model = llama_70b();
 	struct wlb_plan node = plan_of(8, 1, 1, 1, 1, 8), eight = plan_of(8, 1, 8, 1, 1, 8);
-	assert_true(wlb_memory_stage(&node, &model, 0, 4096, 4096, 0.1).total > 150e9);
-	struct wlb_memory m = wlb_memory_stage(&eight, &model, 0, 4096, 4096, 0.1);
+	assert_true(wlb_memory_stage(&node, &model, 0, 4096, 4096).reserved > 150e9);
+	struct wlb_memory m = wlb_memory_stage(&eight, &model, 0, 4096, 4096);
 	assert_near(m.weights + m.gradients + m.optimizer, 18.0 * parameters_70b / 64, 0.03);
-	assert_true(m.total < 40e9);
+	assert_true(m.reserved < 40e9);
 }
 
 /* Every rank holds all experts, cut as an MLP is; the matrix that chooses them is whole. A token has rows of two
@@ -207,7 +283,7 @@ static void a_stage_holds_all_experts(void **state)
 	const struct wlb_model *model = &mixtral_8x7b;
 	struct wlb_plan plan = plan_of(2, 1, 1, 1, 1, 1);
 	plan.zero_stage = 0;
-	struct wlb_memory m = wlb_memory_stage(&plan, model, 0, 4096, 4096, 0.0);
+	struct wlb_memory m = wlb_memory_stage(&plan, model, 0, 4096, 4096);
 	double whole = 32.0 * (2 * 4096 + 8 * 4096) + 4096; /* norms and choices */
 	assert_near(m.weights, 2.0 * (((double)wlb_model_parameters(model) - whole) / 2.0 + whole), 1e-12);
 	double token = 4 * 4096 + 2 * 4096 + 2 * 1024 + 2 * 3 * 14336 + 2 * 2 * 4096 * 2,
@@ -223,7 +299,7 @@ static void a_family_without_a_gate_keeps_less(void **state)
 	model.family = WLB_FAMILY_NEMOTRON;
 	struct wlb_plan plan = plan_of(1, 1, 1, 1, 1, 4);
 	double n = 4096.0, norms = 4096.0 * (2 * 32 + 1), gates = 32.0 * 4096 * 11008;
-	struct wlb_memory m = wlb_memory_stage(&plan, &model, 0, 4096, 4096, 0.0);
+	struct wlb_memory m = wlb_memory_stage(&plan, &model, 0, 4096, 4096);
 	assert_near(m.weights, 2.0 * (parameters_7b - gates + norms), 1e-12);
 	assert_near(m.activations, 32.0 * n * (layer_bytes_7b - 2.0 * 11008) + 2.0 * 2.0 * n * 4096.0, 1e-12);
 }
@@ -237,7 +313,9 @@ int main(void)
 		cmocka_unit_test(a_worker_has_logits_of_some_rows),
 		cmocka_unit_test(a_shared_head_is_on_every_stage),
 		cmocka_unit_test(stages_hold_the_micro_batches_in_flight),
-		cmocka_unit_test(the_margin_is_of_all),
+		cmocka_unit_test(what_is_reserved_is_more_than_what_is_allocated),
+		cmocka_unit_test(states_depend_on_how_a_trainer_keeps_them),
+		cmocka_unit_test(an_eager_layer_keeps_what_pytorch_keeps),
 		cmocka_unit_test(the_first_or_the_last_stage_needs_most),
 		cmocka_unit_test(llama_70b_needs_more_than_a_node),
 		cmocka_unit_test(a_stage_holds_all_experts),

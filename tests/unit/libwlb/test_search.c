@@ -203,7 +203,7 @@ static void every_layout_of_a_small_machine_is_judged(void **state)
 			check_candidate(&r->ranked[k], &model, machine.gpus_per_node, r->gpus);
 			assert_true(r->ranked[k].step_s >= r->ranked[0].step_s);
 			assert_true(r->ranked[k].bound_s <= r->ranked[k].step_s);
-			assert_true(r->ranked[k].memory.total <= machine.memory_bytes);
+			assert_true(r->ranked[k].memory.reserved <= machine.memory_bytes);
 		}
 		for (size_t k = 0; k < r->misfit_count; k++) {
 			check_candidate(&r->misfits[k], &model, machine.gpus_per_node, r->gpus);
@@ -469,9 +469,7 @@ static double most_bytes(const struct wlb_search_options *options, const struct 
 {
 	double most = 0.0;
 	for (int32_t stage = 0; stage < plan->layout.pp; stage++)
-		most = fmax(most, wlb_memory_stage_of(plan, model, machine, &options->cost, stage, tokens, 0,
-		                                      options->memory_margin)
-		                          .total);
+		most = fmax(most, wlb_memory_stage_of(plan, model, machine, &options->cost, stage, tokens, 0).reserved);
 	return most;
 }
 
@@ -556,7 +554,7 @@ static void memory_is_charged_for_the_longest_micro_batch(void **state)
 		struct wlb_search_result *r = wlb_search(&model, &machine, &options, &error);
 		assert_string_equal(error.message, "");
 		assert_int_equal(r->ranked[0].micro_batch_tokens, limit ? WINDOW * 2 * 5 / 4 : WINDOW * 2);
-		bytes[limit] = r->ranked[0].memory.total;
+		bytes[limit] = r->ranked[0].memory.reserved;
 		wlb_search_free(r);
 	}
 	assert_true(bytes[1] > 1.1 * bytes[0]);
@@ -585,7 +583,7 @@ static void usual_layouts_come_first_among_near_equals(void **state)
 	struct wlb_model model = small_model();
 	struct wlb_machine machine = h100();
 	machine.gpus_per_node = 3;
-	machine.memory_bytes = 7.5e9;
+	machine.memory_bytes = 8.5e9;
 	struct wlb_step sample = equal_step(1, lengths, LENGTHS);
 	struct wlb_search_options options = small_options(1, &sample);
 	options.fixed.dp = 1;

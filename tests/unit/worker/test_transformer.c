@@ -114,8 +114,7 @@ static void check_memory(enum wlb_family family, enum wlb_recompute kind)
 	const struct wlb_machine machine = {.element_bytes = 8};
 	struct wlb_cost_options worker;
 	wlb_cost_options_worker(&worker, &machine);
-	struct wlb_memory m =
-		wlb_memory_stage_of(&plan, &tiny.parameters->shape, &machine, &worker, 0, ROWS, ROWS, 0.0);
+	struct wlb_memory m = wlb_memory_stage_of(&plan, &tiny.parameters->shape, &machine, &worker, 0, ROWS, ROWS);
 	double predicted = m.activations + m.logits + m.buffers, bytes = (double)tiny.transformer->bytes;
 	assert_close(predicted / bytes, 1.0, 1e-6, "predicted beside allocated bytes");
 	tiny_close(&tiny);
