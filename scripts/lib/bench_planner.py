@@ -166,8 +166,8 @@ table follows, 1.
 which did not. The model is right about {len(cases) - len(wrong)} of them. What {len(told)} of them used, by nvidia-smi for BigScience
 and by the allocator for TorchTitan, is predicted with an error of {sum(abs(error) for error in errors) / len(errors):.1f}% in the mean,
 {min(errors):+.1f} to {max(errors):+.1f}%. These set `fragmentation` of `bigscience`, which `megatron-2021` takes over, of
-`torchtitan` and of `torchtitan-eager`, and `keep_gradients` of `bigscience`. That FSDP keeps shards in float32 alone was looked up when 21 rows of
-LLM Foundry did not fit: that they do now is no test of it.
+`torchtitan` and of `torchtitan-eager`, and `keep_gradients` of `bigscience`. That FSDP keeps shards in float32 alone was
+looked up when 21 rows of LLM Foundry did not fit: that they do now is no test of it.
 """)
     table(("source", "run", "allocated, GiB", "reserved, GiB", "GPU, GiB", "used, GiB", "said to", "it", ""),
           [(row.source["title"], row.told["name"], *(f"{row.gib[name]:.1f}" for name in ("allocated", "reserved", "limit")),

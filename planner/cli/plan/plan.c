@@ -32,7 +32,10 @@ static void print_csv_line(const struct wlb_candidate *c, int rank)
 	       plan->interleave, plan->zero_stage, wlb_recompute_name(plan->recompute), plan->recompute_layers,
 	       plan->account_for_embedding, plan->account_for_loss, wlb_head_stages_name(plan), c->gpus,
 	       c->micro_batch_tokens);
-	printf(",%.0f,%.0f,%.0f,%d", c->memory.allocated, c->memory.reserved, c->missing_bytes, c->stage);
+	const struct wlb_memory *m = &c->memory;
+	printf(",%.0f,%.0f,%.0f,%.0f,%.0f,%.0f,%.0f,%.0f,%.0f,%.0f,%.0f,%d", m->weights, m->gradients, m->optimizer,
+	       m->activations, m->logits, m->buffers, m->allocated, m->fragmentation, m->runtime, m->reserved,
+	       c->missing_bytes, c->stage);
 	if (rank > 0)
 		printf(",%.9g,%.9g,%.9g", c->step_s, c->tokens_per_s, c->utilization);
 	else
@@ -50,9 +53,9 @@ static void print_csv_line(const struct wlb_candidate *c, int rank)
 static void print_csv(const struct wlb_search_result *result)
 {
 	printf("rank,tp,cp,pp,dp,micro_batches,interleave,zero_stage,recompute,recompute_layers,account_for_embedding,"
-	       "account_for_loss,head_stages,"
-	       "gpus,micro_batch_tokens,allocated_bytes,reserved_bytes,missing_bytes,fullest_stage,step_s,tokens_per_s,"
-	       "mfu");
+	       "account_for_loss,head_stages,gpus,micro_batch_tokens,weights_bytes,gradients_bytes,optimizer_bytes,"
+	       "activations_bytes,logits_bytes,buffers_bytes,allocated_bytes,fragmentation_bytes,runtime_bytes,"
+	       "reserved_bytes,missing_bytes,fullest_stage,step_s,tokens_per_s,mfu");
 	for (int i = 0; i < WLB_TIME_PARTS; i++)
 		printf(",%s_s", wlb_time_name(i));
 	putchar('\n');

@@ -598,8 +598,9 @@ class Plan(unittest.TestCase):
             simulated = "time" in plan
             self.assertEqual(row["rank"], str(rank) if simulated else "")
             self.assertEqual([int(row[way]) for way in ("tp", "cp", "pp", "dp")], list(plan["layout"].values()))
-            self.assertAlmostEqual(float(row["reserved_bytes"]), plan["memory_bytes"]["reserved"], delta=1)
-            self.assertAlmostEqual(float(row["allocated_bytes"]), plan["memory_bytes"]["allocated"], delta=1)
+            for part in ("weights", "gradients", "optimizer", "activations", "logits", "buffers", "allocated", "fragmentation", "runtime",
+                         "reserved"):
+                self.assertAlmostEqual(float(row[f"{part}_bytes"]), plan["memory_bytes"][part], delta=1)
             self.assertEqual((row["mfu"] != "", row["step_s"] != ""), (simulated, simulated))
             for name in ("mfu", "tokens_per_s") if simulated else ():
                 self.assertAlmostEqual(float(row[name]) / plan[name], 1.0, places=6)
