@@ -1248,9 +1248,11 @@ struct wlb_search_result {
  * nodes, with chunks of at least a tile of attention; then pp; dp, outermost, is as large as the GPUs and the batch
  * allow. Plans of another trainer than wlb-worker keep the rules of Megatron-LM: dp x the windows of a micro-batch
  * divide the batch, pp x interleave the layers with what counts as one, and 2 x cp the window where cp is above 1; with
- * interleave above 1, pp divides the micro-batches of a replica. ZeRO-2 and 3 become 1 where pp is above 1. Nodes
- * follow the topology. What is fixed stays fixed: no plan has another value, also where the rules above would leave it
- * out (a cp that is fixed needs no alignment), but tp stays inside a node.
+ * interleave above 1, pp divides the micro-batches of a replica. Of wlb-worker's interleavings whose largest chunk has
+ * equally many layers the one with the fewest chunks is tried, and where weights, gradients and optimizer states alone
+ * need more than the memory, one number of micro-batches. ZeRO-2 and 3 become 1 where pp is above 1. Nodes follow the
+ * topology. What is fixed stays fixed: no plan has another value, also where the rules above would leave it out (a cp
+ * that is fixed needs no alignment), but tp stays inside a node.
  *
  * Of plans whose step time is at most near_equal above the least, the best is the one with the most usual layout (with
  * prefer_every_gpu, of those that leave no GPU idle, where there is one): tp a power of two, then the fewest primes

@@ -113,6 +113,7 @@ static int allocate(struct wlb_sim *sim)
 	} wanted[] = {
 		{&sim->slow, pp * dp, sizeof(*sim->slow)},
 		{&sim->loads, m * dp, sizeof(*sim->loads)},
+		{&sim->layers, chunks, sizeof(*sim->layers)},
 		{&sim->rank_s, cp, sizeof(*sim->rank_s)},
 		{&sim->rank_bytes, cp, sizeof(*sim->rank_bytes)},
 		{&sim->rank_loads, cp, sizeof(*sim->rank_loads)},
@@ -163,6 +164,7 @@ struct wlb_sim *wlb_sim_new(const struct wlb_model *model, const struct wlb_mach
 		return NULL;
 	}
 	wlb_sim_pipeline_order(&sim->pipeline);
+	wlb_sim_set_layers(sim);
 	find_groups(sim);
 	set_costs(sim);
 	wlb_sim_set_token_s(sim);
@@ -179,7 +181,7 @@ void wlb_sim_free(struct wlb_sim *sim)
 	                  sim->chunk_start_s, sim->chunk_end_s, sim->events,      sim->tokens,       sim->places,
 	                  p->forward_s,       p->backward_s,    p->forward_end_s, p->backward_end_s, p->send_s,
 	                  p->stage_end_s,     p->next,          p->last_start_s,  p->last_end_s,     p->head_s,
-	                  p->head_send_s,     p->head_end_s,    p->order};
+	                  p->head_send_s,     p->head_end_s,    p->order,         sim->layers};
 	for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++)
 		free(arrays[i]);
 	free(sim);

@@ -57,23 +57,20 @@ double wlb_sim_exposed_s(double communication_s, double computation_s, double pi
 	return fmax(communication_s / pieces, communication_s - computation_s);
 }
 
-/* Layers of a chunk. */
-struct layers {
-	double all;
-	double recomputed;
-	double beyond; /* that WLB_RECOMPUTE_FULL recomputes as WLB_RECOMPUTE_SELECTIVE does */
-};
-
-static struct layers layers_of(const struct wlb_sim *sim, int32_t stage, int32_t chunk)
+void wlb_sim_set_layers(struct wlb_sim *sim)
 {
 	const struct wlb_plan *plan = &sim->options.plan;
-	double all = (double)wlb_plan_layers(plan, &sim->model, stage, chunk);
-	double recomputed = wlb_plan_recomputed_layers(plan, &sim->model, stage, chunk);
-	return (struct layers){all, recomputed, plan->recompute == WLB_RECOMPUTE_FULL ? all - recomputed : 0.0};
+	for (int32_t c = 0; c < plan->interleave; c++)
+		for (int32_t s = 0; s < plan->layout.pp; s++) {
+			double all = (double)wlb_plan_layers(plan, &sim->model, s, c);
+			double recomputed = wlb_plan_recomputed_layers(plan, &sim->model, s, c);
+			sim->layers[(size_t)c * plan->layout.pp + s] = (struct wlb_sim_layers){
+				all, recomputed, plan->recompute == WLB_RECOMPUTE_FULL ? all - recomputed : 0.0};
+		}
 }
 
-static void add_parts(struct wlb_sim_time *time, const struct wlb_sim_load *l, const struct layers *layers, int first,
-                      int has_head, double share)
+static void add_parts(struct wlb_sim_time *time, const struct wlb_sim_load *l, const struct wlb_sim_layers *layers,
+                      int first, int has_head, double share)
 {
 	double ends_s = layers->all > 0.0 ? 2.0 * l->angles_s : 0.0, ends_tp_s = 0.0;
 	if (first) {
@@ -149,7 +146,7 @@ struct wlb_sim_chunk wlb_sim_time_passes(const struct wlb_sim *sim, const struct
 {
 	const struct wlb_plan *plan = &sim->options.plan;
 	const struct wlb_sim_load *l = load;
-	const struct layers layers = layers_of(sim, stage, chunk);
+	const struct wlb_sim_layers layers = sim->layers[(size_t)chunk * plan->layout.pp + stage];
 	int first = stage == 0 && chunk == 0;
 	int last = stage == plan->layout.pp - 1 && chunk == plan->interleave - 1;
 	struct wlb_sim_chunk took = {

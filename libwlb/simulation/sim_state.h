@@ -25,6 +25,13 @@ struct wlb_sim_load {
 	int32_t per_document;
 };
 
+/* Layers of a chunk. */
+struct wlb_sim_layers {
+	double all;
+	double recomputed;
+	double beyond; /* that WLB_RECOMPUTE_FULL recomputes as WLB_RECOMPUTE_SELECTIVE does */
+};
+
 struct wlb_sim {
 	struct wlb_model model;
 	struct wlb_machine machine;
@@ -40,6 +47,7 @@ struct wlb_sim {
 	double *slow;               /* [replica x pp + stage], the slowest rank's factor */
 	struct wlb_sim_load *loads; /* of the step's micro-batches */
 	struct wlb_sim_pipeline pipeline;
+	struct wlb_sim_layers *layers;       /* [chunk x pp + stage], see wlb_sim_set_layers */
 	double *chunk_start_s, *chunk_end_s; /* last backward pass of chunks, the latest of all replicas */
 	int64_t *tokens;                     /* of one micro-batch's documents */
 	size_t tokens_capacity;
@@ -56,6 +64,9 @@ void wlb_sim_load(struct wlb_sim *sim, size_t count, struct wlb_sim_load *load);
 
 /* Sets what a rank has of the step's attention where attention servers share it. */
 void wlb_sim_set_served(struct wlb_sim *sim, const struct wlb_step *step);
+
+/* Sets `layers`, of every chunk. */
+void wlb_sim_set_layers(struct wlb_sim *sim);
 
 /* Sets token_s: seconds that a token adds to a layer of a micro-batch, without attention. */
 void wlb_sim_set_token_s(struct wlb_sim *sim);

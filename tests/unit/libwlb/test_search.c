@@ -647,6 +647,32 @@ static void fewer_candidates_are_the_first_of_more(void **state)
 	free_step(&sample);
 }
 
+/* 12 layers on 2 stages: 5 chunks of a stage have 2 layers at most, as 4 have, and 13 layers in as many too. */
+static void chunks_of_each_size_are_tried(void **state)
+{
+	(void)state;
+	static const int expected[8] = {0, 1, 1, 1, 1, 0, 1, 0};
+	struct wlb_model model = small_model();
+	struct wlb_machine machine = h100();
+	struct wlb_step sample = equal_step(1, lengths, LENGTHS);
+	struct wlb_search_options options = worker_options(1, &sample);
+	struct wlb_error error = {""};
+	int tried[8] = {0};
+	machine.gpus_per_node = 2;
+	model.num_hidden_layers = 12;
+	options.fixed.pp = 2;
+	options.keep = 1000;
+	options.near_equal = 1.0;
+	struct wlb_search_result *r = wlb_search(&model, &machine, &options, &error);
+	assert_string_equal(error.message, "");
+	assert_int_equal(r->pruned + r->unexplored, 0);
+	for (size_t k = 0; k < r->ranked_count; k++)
+		tried[r->ranked[k].plan.interleave] = 1;
+	assert_memory_equal(tried, expected, sizeof(tried));
+	wlb_search_free(r);
+	free_step(&sample);
+}
+
 /* 9 layers on 4 stages: 3 less at the ends, of which the last, with the head, has more. wlb-worker has no such option.
  */
 static void stages_at_the_ends_have_less_layers(void **state)
@@ -879,6 +905,7 @@ int main(void)
 		cmocka_unit_test(memory_is_charged_for_the_longest_micro_batch),
 		cmocka_unit_test(usual_layouts_come_first_among_near_equals),
 		cmocka_unit_test(fewer_candidates_are_the_first_of_more),
+		cmocka_unit_test(chunks_of_each_size_are_tried),
 		cmocka_unit_test(stages_at_the_ends_have_less_layers),
 		cmocka_unit_test(embedding_and_head_count_where_that_helps),
 		cmocka_unit_test(rates_belong_to_the_step_time),
