@@ -13,6 +13,7 @@ enum {
 	OPTIMIZER_BYTES = 12, /* float32 master weight and Adam's two moments */
 	LOGIT_COPY_BYTES = 4, /* the float32 copy from which the loss is computed */
 	SCORE_BYTES = 5, /* of one query and key: scores and softmax, and a byte that the paper counts for dropout */
+	FP8_CASTS_BYTES = 2,          /* a weight in 8 bits, and transposed (MXFP8: scaled along either dimension) */
 	BUCKET_PARAMETERS = 40000000, /* of one gradient reduction in flight (Megatron-LM's default bucket) */
 };
 
@@ -42,9 +43,13 @@ static double layer_token_bytes(const struct stage_memory *w, enum wlb_recompute
 		elements += 2.0 * wlb_plan_token_mlps(m) * (double)m->hidden_size * w->plan->layout.tp;
 	if (wlb_family(m->family)->norms == WLB_NORMS_BOTH) /* what attention and MLP gave, before their norms */
 		elements += 2.0 * hidden;
-	if (recompute == WLB_RECOMPUTE_SELECTIVE && w->options->release_activations)
+	int released = recompute == WLB_RECOMPUTE_SELECTIVE && w->options->release_activations;
+	if (released)
 		elements -= 2.0 * hidden + mlp;
 	double bytes = w->element_bytes * elements;
+	/* Attention's output is kept both for attention and, in 8 bits, for the product after it. */
+	if (w->options->fp8 != WLB_FP8_NONE && w->options->fp8_inputs)
+		bytes += q - (released ? 0.0 : (w->element_bytes - 1.0) * (2.0 * hidden + mlp));
 	if (recompute == WLB_RECOMPUTE_NONE && w->options->unfused_attention)
 		bytes += SCORE_BYTES * (double)m->num_attention_heads * (double)longest;
 	return bytes;
@@ -109,13 +114,25 @@ static double logit_bytes(const struct stage_memory *w, int32_t stage, double ra
 	return (w->element_bytes + LOGIT_COPY_BYTES) * rows * (double)w->model->vocab_size / l->tp;
 }
 
+/* Weights of a stage in use. Of ZeRO-3 the buffers have those of two layers. */
+static double weight_bytes(const struct stage_memory *w, int32_t stage, double parameters)
+{
+	const struct wlb_plan *plan = w->plan;
+	if (plan->zero_stage >= 3)
+		return w->element_bytes * parameters / ((double)plan->layout.dp * plan->layout.cp);
+	double bytes = w->element_bytes * parameters, layers = (double)wlb_plan_stage_layers(plan, w->model, stage);
+	double casts = FP8_CASTS_BYTES - (w->options->fp8_parameters ? w->element_bytes : 0.0);
+	return w->options->fp8 == WLB_FP8_NONE ? bytes
+	                                       : bytes + casts * wlb_plan_matrix_parameters(plan, w->model, layers);
+}
+
 static struct wlb_memory megatron_memory(const struct stage_memory *w, int32_t stage, int64_t tokens, int64_t longest)
 {
 	const struct wlb_plan *plan = w->plan;
 	double parameters = wlb_plan_stage_parameters(plan, w->model, stage);
 	double shards = (double)plan->layout.dp * plan->layout.cp, rank_tokens = (double)tokens / plan->layout.cp;
 	return (struct wlb_memory){
-		.weights = w->element_bytes * parameters / (plan->zero_stage >= 3 ? shards : 1.0),
+		.weights = weight_bytes(w, stage, parameters),
 		.gradients = w->options->gradient_bytes * parameters / (plan->zero_stage >= 2 ? shards : 1.0),
 		.optimizer = OPTIMIZER_BYTES * parameters / (plan->zero_stage >= 1 ? shards : 1.0),
 		.activations = activation_bytes(w, stage, rank_tokens, longest),

@@ -294,7 +294,7 @@ static void add_servers(const struct wlb_sim *sim, struct wlb_sim_load *load, do
 	double elements = 2.0 * (double)(m->num_attention_heads * m->head_dim) / l->tp;
 	double bytes = rank_tokens * (sim->kv_token_bytes + elements * wlb_machine_element_bytes(&sim->machine));
 	const struct wlb_link link = wlb_machine_network(&sim->machine, sim->dp_crosses || sim->pp_crosses);
-	double s = wlb_layout_ranks(l) > sim->machine.gpus_per_node
+	double s = wlb_layout_ranks(l) > wlb_machine_linked_gpus(&sim->machine)
 	                   ? 2.0 * link.latency_s + bytes / link.bytes_per_s
 	                   : 2.0 * wlb_machine_node_send_s(&sim->machine, bytes / 2.0);
 	if (wlb_layout_ranks(l) == l->tp)
