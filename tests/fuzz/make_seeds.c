@@ -201,7 +201,8 @@ static const struct {
 	{"records/plan_recorded",
          PLAN_HEAD "{\"layout\":{\"tp\":1,\"cp\":1,\"pp\":1,\"dp\":3},\"placement\":["
                    "{\"switch\":\"s1\",\"nodes\":\"n[1-2]\",\"first_rank\":0,\"ranks\":3}]}" PLAN_TAIL},
-	{"machine/box", "{\"name\":\"box\",\"gpus_per_node\":8,\"peak_flops\":1e15,\"gemm_efficiency\":0.7,"
+	{"machine/box", "{\"name\":\"box\",\"gpus_per_node\":8,\"peak_flops\":1e15,\"fp8_rate\":1.8,\"link_nodes\":18,"
+                        "\"gemm_efficiency\":0.7,"
                         "\"attention_efficiency\":0.6,\"attention_backward_efficiency\":0.5,"
                         "\"attention_tile_tokens\":128,\"attention_overhead_keys\":200,\"memory_bytes\":8e10,"
                         "\"memory_bytes_per_s\":3e12,\"node_link\":{\"bytes_per_s\":4e11,\"latency_s\":3e-6},"
