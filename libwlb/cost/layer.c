@@ -178,6 +178,13 @@ double wlb_layer_output_d_w_s(const struct wlb_layer_cost *cost, double tokens)
 	                              width_of(cost, QUERIES));
 }
 
+double wlb_layer_gathered_bytes(const struct wlb_layer_cost *cost)
+{
+	if (cost->options->fp8 != WLB_FP8_NONE && !cost->options->whole_rows)
+		return 1.0;
+	return wlb_machine_element_bytes(cost->machine);
+}
+
 static int is_trained_by(const struct wlb_layer_cost *cost, enum trainer trainer)
 {
 	int worker = is_worker(cost);

@@ -48,8 +48,10 @@ static struct work work_of(const struct wlb_search *search, const struct wlb_pla
 	int linked = wlb_machine_linked_gpus(machine), on_node = l->tp < linked ? l->tp : linked;
 	double bytes = tokens * (double)search->model.hidden_size * wlb_machine_element_bytes(machine);
 	double tp_s = transfer_s(machine, l->tp, on_node, bytes);
-	double tp_forward_s = 4.0 * (1.0 - options->tp_overlap.forward) * tp_s;
-	double tp_backward_s = (options->whole_rows ? 4.0 : 6.0) * (1.0 - options->tp_overlap.backward) * tp_s;
+	double gather_s = tp_s * wlb_layer_gathered_bytes(&cost) / wlb_machine_element_bytes(machine);
+	double tp_forward_s = (1.0 - options->tp_overlap.forward) * 2.0 * (gather_s + tp_s);
+	double tp_backward_s =
+		(1.0 - options->tp_overlap.backward) * ((options->whole_rows ? 2.0 : 4.0) * gather_s + 2.0 * tp_s);
 	struct wlb_seconds keys = gather_keys_s(search, plan, tokens * l->cp);
 	double gathers_back = options->trainer == WLB_COST_WORKER ? 1.0 : 2.0;
 	return (struct work){

@@ -171,6 +171,32 @@ static void weights_are_gathered_in_8_bits_where_the_trainer_keeps_them_so(void 
 	assert_near(exposed_dp_s(WLB_FP8_NONE, 1), exposed_dp_s(WLB_FP8_NONE, 0), 0.0);
 }
 
+/* Of 4 collectives forward and 6 backward 2 and 4 gather what is cast; those of head and embedding do not. */
+static void tensor_parallel_ranks_gather_casts(void **state)
+{
+	(void)state;
+	struct wlb_machine machine = with_fp8();
+	machine.node_link.latency_s = 0.0;
+	const struct wlb_model model = llama_7b();
+	struct wlb_plan plan = plan_of(8, 1, 1, 1, 1, 1);
+	struct wlb_sim_options options;
+	int64_t tokens = 4096;
+	struct wlb_step step = equal_step(1, &tokens, 1);
+	double tp_s[2][2];
+	for (int fp8 = 0; fp8 <= 1; fp8++)
+		for (int whole = 0; whole <= 1; whole++) {
+			wlb_sim_options_init(&options, &plan);
+			options.cost = options_of(fp8 ? WLB_FP8_DELAYED : WLB_FP8_NONE);
+			options.cost.tp_overlap = (struct wlb_overlap){0.0, 0.0};
+			options.cost.whole_rows = whole;
+			tp_s[fp8][whole] = simulate(&model, &machine, &options, &step).time.tp_s;
+		}
+	free_step(&step);
+	double gather_s = wlb_machine_gather_s(&machine, 8, 8, 0, 2.0 * 4096 * 4096);
+	assert_near(tp_s[0][0] - tp_s[1][0], 32.0 * 6.0 * gather_s / 2.0, 1e-9);
+	assert_near(tp_s[1][1], tp_s[0][1], 0.0);
+}
+
 static void a_machine_without_a_speed_is_refused_by_its_name(void **state)
 {
 	(void)state;
@@ -236,6 +262,7 @@ int main(void)
 		cmocka_unit_test(casts_take_their_traffic),
 		cmocka_unit_test(memory_has_casts_and_inputs),
 		cmocka_unit_test(weights_are_gathered_in_8_bits_where_the_trainer_keeps_them_so),
+		cmocka_unit_test(tensor_parallel_ranks_gather_casts),
 		cmocka_unit_test(a_machine_without_a_speed_is_refused_by_its_name),
 		cmocka_unit_test(a_fast_link_connects_several_nodes),
 	};
