@@ -756,6 +756,10 @@ struct wlb_machine {
 	                                  have the others */
 	int32_t gemm_tile_rows, gemm_tile_columns;
 	double gemm_tile_depth;
+	/* How many times the rate of bfloat16 large matrix products in 8 bits have: with a scale for each tensor, and
+	 * with one for each 32 elements (MXFP8). 0: not known, or the processor has no such products. */
+	double fp8_rate, mxfp8_rate;
+	int32_t link_nodes; /* how many nodes, numbered one after the other, node_link connects; 0 counts as 1 */
 	/* How much longer computation takes on the slowest rank than the medians in this struct say, while all ranks
 	 * compute: computation in a step is multiplied by it. 0: not measured, counts as 1. */
 	double slowest_rank;
@@ -795,6 +799,30 @@ struct wlb_link wlb_machine_network(const struct wlb_machine *machine, int cross
  * (out, tokens, in). Without a grid: tiles and waves as in NVIDIA's "Matrix Multiplication Background" guide, and no
  * less than reading and writing the matrices takes. */
 double wlb_machine_gemm_s(const struct wlb_machine *machine, double rows, double depth, double columns);
+
+/* How the factors of a layer's matrix products are scaled to 8 bits; the names are those of Megatron-LM's --fp8-recipe.
+ */
+enum wlb_fp8 {
+	WLB_FP8_NONE,       /* products in the type of the activations */
+	WLB_FP8_DELAYED,    /* a tensor's scale is from its magnitudes in earlier steps */
+	WLB_FP8_TENSORWISE, /* from its own, which is found first (current scaling) */
+	WLB_FP8_MXFP8,      /* 32 elements have a scale */
+};
+
+/* How many times the rate of bfloat16 its products have: 1 for WLB_FP8_NONE, 0 where the machine has no speed of them.
+ */
+double wlb_machine_fp8_rate(const struct wlb_machine *machine, enum wlb_fp8 fp8);
+
+/* Returns 0 where the machine has a speed of these products, -1 with its name and the field that is missing. */
+int wlb_machine_fp8_check(const struct wlb_machine *machine, enum wlb_fp8 fp8, struct wlb_error *error);
+
+/* The same as wlb_machine_gemm_s with factors of 8 bits and a result in the type of the activations: what a tile takes
+ * beside its depth stays. The machine must have passed wlb_machine_fp8_check. */
+double wlb_machine_fp8_gemm_s(const struct wlb_machine *machine, enum wlb_fp8 fp8, double rows, double depth,
+                              double columns);
+
+/* GPUs that node_link connects: those of link_nodes nodes. */
+int wlb_machine_linked_gpus(const struct wlb_machine *machine);
 
 /* Seconds of an operation that memory bounds, which reads and writes `bytes` in all. */
 double wlb_machine_stream_s(const struct wlb_machine *machine, double bytes);
@@ -886,8 +914,12 @@ struct wlb_cost_options {
 	                          its share of them (sequence parallelism, Korthikanti et al. 2022) */
 	double elementwise;    /* how many times their least memory traffic norms, sums, gated product and loss have: 1
 	                          where they are fused; 0 counts as 1 */
-	double growth; /* share by which computation takes longer with each doubling of the GPUs beyond 8, 0 to 0.1: on
-	                  more of them the slowest is slower */
+	enum wlb_fp8 fp8;      /* the products of layers; attention, router, embedding and head stay as they are */
+	int fp8_parameters; /* 1: weights of layers are kept and gathered in 8 bits, where products have them; 0: in the
+	                       type of the activations, and their casts are kept beside them */
+	int fp8_inputs; /* 1: the inputs of these products are kept for the backward pass in 8 bits; 0: as they came */
+	double growth;  /* share by which computation takes longer with each doubling of the GPUs beyond 8, 0 to 0.1: on
+	                   more of them the slowest is slower */
 	/* 1: operations keep their inputs one by one, as PyTorch without a compiler: norms in float32, what passes the
 	 * gate and, with unfused_attention, keys and values of each head and scores in float32. */
 	int eager;

@@ -32,6 +32,8 @@ static const struct member reals[] = {
          .optional = true},
 	{MEMBER(gemm_tile_depth), .optional = true},
 	{MEMBER(slowest_rank), .optional = true},
+	{MEMBER(fp8_rate), .optional = true},
+	{MEMBER(mxfp8_rate), .optional = true},
 };
 
 static const struct member counts[] = {
@@ -43,6 +45,7 @@ static const struct member counts[] = {
 	{MEMBER(gemm_tile_rows), .optional = true},
 	{MEMBER(gemm_tile_columns), .optional = true},
 	{MEMBER(blocking_messages), .optional = true},
+	{MEMBER(link_nodes), .optional = true},
 };
 
 static const struct member links[] = {

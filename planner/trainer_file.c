@@ -25,6 +25,8 @@ static const struct member members[] = {
 	{"overlap_gradients", FLAG, MEMBER(overlap_gradients), 0.0, 1.0},
 	{"overlap_parameters", FLAG, MEMBER(overlap_parameters), 0.0, 1.0},
 	{"overlap_pp", FLAG, MEMBER(overlap_pp), 0.0, 1.0},
+	{"fp8_parameters", FLAG, MEMBER(fp8_parameters), 0.0, 1.0},
+	{"fp8_inputs", FLAG, MEMBER(fp8_inputs), 0.0, 1.0},
 	{"keep_outputs", FLAG, MEMBER(keep_outputs), 0.0, 1.0},
 	{"release_activations", FLAG, MEMBER(release_activations), 0.0, 1.0},
 	{"whole_rows", FLAG, MEMBER(whole_rows), 0.0, 1.0},

@@ -16,7 +16,8 @@ enum width {
 	MLP,
 	GATE_AND_UP,
 	ROUTED,
-	ROUTED_MLP
+	ROUTED_MLP,
+	ROUTED_GATE_AND_UP
 };
 
 static double width_of(const struct wlb_layer_cost *cost, enum width width)
@@ -25,6 +26,7 @@ static double width_of(const struct wlb_layer_cost *cost, enum width width)
 	double tp = cost->plan->layout.tp;
 	double queries = (double)(m->num_attention_heads * m->head_dim) / tp, keys = wlb_plan_kv_width(cost->plan, m);
 	double mlp = (double)m->intermediate_size / tp, copies = wlb_plan_token_mlps(m);
+	double gate_and_up = (wlb_family(m->family)->ungated ? 1.0 : 2.0) * mlp;
 	const double widths[] = {
 		[HIDDEN] = (double)m->hidden_size,
 		[QUERIES] = queries,
@@ -33,9 +35,10 @@ static double width_of(const struct wlb_layer_cost *cost, enum width width)
 		[QUERIES_KEYS] = queries + keys,
 		[QUERIES_KEYS_VALUES] = queries + 2.0 * keys,
 		[MLP] = mlp,
-		[GATE_AND_UP] = (wlb_family(m->family)->ungated ? 1.0 : 2.0) * mlp,
+		[GATE_AND_UP] = gate_and_up,
 		[ROUTED] = copies * (double)m->hidden_size,
 		[ROUTED_MLP] = copies * mlp,
+		[ROUTED_GATE_AND_UP] = copies * gate_and_up,
 	};
 	return widths[width];
 }
@@ -52,8 +55,8 @@ static const struct product fused[FUSED] = {{HIDDEN, QUERIES_KEYS_VALUES}, {QUER
 static const struct product kv_apart[KV_APART] = {{HIDDEN, QUERIES}, {HIDDEN, KEYS_VALUES}, {QUERIES, HIDDEN}};
 static const struct product of_mlp[OF_MLP] = {{HIDDEN, GATE_AND_UP}, {MLP, HIDDEN}};
 
-/* What only some families have. */
-enum part { OF_ALL, BIASES, QK_NORMS, FURTHER_NORMS, GATED, UNGATED, EXPERTS };
+/* What only some families have; FP8 has products in 8 bits. */
+enum part { OF_ALL, BIASES, QK_NORMS, FURTHER_NORMS, GATED, UNGATED, EXPERTS, FP8 };
 
 /* WORKER_TP: wlb-worker where tp is above 1; WORKER_TP_1: where it is 1 */
 enum trainer { NONE, EVERY, MEGATRON, WORKER, WORKER_TP, WORKER_TP_1 };
@@ -91,9 +94,28 @@ static const struct stream streams[] = {
 	{ROUTED_MLP, 0, 1.0, 2.0, 3.0, WLB_OPERATIONS, WLB_OPERATIONS, MEGATRON, MEGATRON, UNGATED},
 	/* a row's copies in the order of experts, and their outputs in that of rows */
 	{ROUTED, 0, 2.0, 2.0, 2.0, WLB_OPERATIONS, WLB_OPERATIONS, NONE, MEGATRON, EXPERTS},
+	/* casts to 8 bits, each as fp8_casts: forward of the inputs of products, backward of the gradients of outputs
+         */
+	{HIDDEN, 0, 1.0, 1.0, 1.0, WLB_OPERATIONS, WLB_OPERATIONS, NONE, MEGATRON, FP8},
+	{QUERIES, 0, 1.0, 1.0, 0.0, WLB_OPERATIONS, WLB_OPERATIONS, NONE, MEGATRON, FP8},
+	{QUERIES_KEYS_VALUES, 0, 1.0, 0.0, 1.0, WLB_OPERATIONS, WLB_OPERATIONS, NONE, MEGATRON, FP8},
+	{ROUTED, 0, 1.0, 1.0, 1.0, WLB_OPERATIONS, WLB_OPERATIONS, NONE, MEGATRON, FP8},
+	{ROUTED_MLP, 0, 1.0, 1.0, 0.0, WLB_OPERATIONS, WLB_OPERATIONS, NONE, MEGATRON, FP8},
+	{ROUTED_GATE_AND_UP, 0, 1.0, 0.0, 1.0, WLB_OPERATIONS, WLB_OPERATIONS, NONE, MEGATRON, FP8},
 };
 
 enum { STREAMS = sizeof(streams) / sizeof(streams[0]) };
+
+/* Elements of two bytes that the cast of one element reads and writes. It is read, and written twice in one byte each:
+ * for the products of both passes, whose factors lie in different orders. For a scale from its own magnitude the tensor
+ * is read once more before. Transformer Engine's benchmark of products on a B300 (docs/examples/gemm_profiling), which
+ * writes a cast once, adds 2.4, 5.6 and 4.4 bytes for delayed, tensorwise and MXFP8 at 75% of the memory's rate. */
+static const double fp8_casts[] = {
+	[WLB_FP8_NONE] = 0.0,
+	[WLB_FP8_DELAYED] = 2.0,
+	[WLB_FP8_TENSORWISE] = 3.0,
+	[WLB_FP8_MXFP8] = 2.0,
+};
 
 /* Bytes of a logit that the loss reads and writes in Megatron-LM r0.8, core/tensor_parallel/cross_entropy.py: a copy in
  * float32 (6), the largest (4), the difference (8), its exponential (8), their sum (4), the quotient (8); backward the
@@ -111,19 +133,20 @@ static int is_worker(const struct wlb_layer_cost *cost)
 }
 
 /* Adds the time of a product and of the two products of its backward pass. */
-static void add_product(const struct wlb_machine *machine, double tokens, double in, double out,
+static void add_product(const struct wlb_machine *machine, enum wlb_fp8 fp8, double tokens, double in, double out,
                         struct wlb_seconds *sum)
 {
-	sum->forward += wlb_machine_gemm_s(machine, tokens, in, out);
-	sum->backward += wlb_machine_gemm_s(machine, tokens, out, in) + wlb_machine_gemm_s(machine, out, tokens, in);
+	sum->forward += wlb_machine_fp8_gemm_s(machine, fp8, tokens, in, out);
+	sum->backward += wlb_machine_fp8_gemm_s(machine, fp8, tokens, out, in) +
+	                 wlb_machine_fp8_gemm_s(machine, fp8, out, tokens, in);
 }
 
 static void add_products(const struct wlb_layer_cost *cost, double tokens, const struct product *products, int count,
                          struct wlb_seconds *sum)
 {
 	for (int i = 0; i < count; i++)
-		add_product(cost->machine, tokens, width_of(cost, products[i].in), width_of(cost, products[i].out),
-		            sum);
+		add_product(cost->machine, cost->options->fp8, tokens, width_of(cost, products[i].in),
+		            width_of(cost, products[i].out), sum);
 }
 
 /* Experts get equal shares of the tokens. */
@@ -140,7 +163,7 @@ struct wlb_seconds wlb_layer_products_s(const struct wlb_layer_cost *cost, doubl
 		return sum;
 	}
 	double experts = (double)m->num_experts;
-	add_product(cost->machine, tokens / cost->plan->layout.tp, (double)m->hidden_size, experts, &sum);
+	add_product(cost->machine, WLB_FP8_NONE, tokens / cost->plan->layout.tp, (double)m->hidden_size, experts, &sum);
 	add_products(cost, tokens * wlb_plan_token_mlps(m) / experts, of_mlp, OF_MLP, &expert);
 	sum.forward += experts * expert.forward;
 	sum.backward += experts * expert.backward;
@@ -151,7 +174,15 @@ double wlb_layer_output_d_w_s(const struct wlb_layer_cost *cost, double tokens)
 {
 	if (tokens <= 0.0)
 		return 0.0;
-	return wlb_machine_gemm_s(cost->machine, width_of(cost, HIDDEN), tokens, width_of(cost, QUERIES));
+	return wlb_machine_fp8_gemm_s(cost->machine, cost->options->fp8, width_of(cost, HIDDEN), tokens,
+	                              width_of(cost, QUERIES));
+}
+
+double wlb_layer_gathered_bytes(const struct wlb_layer_cost *cost)
+{
+	if (cost->options->fp8 != WLB_FP8_NONE && !cost->options->whole_rows)
+		return 1.0;
+	return wlb_machine_element_bytes(cost->machine);
 }
 
 static int is_trained_by(const struct wlb_layer_cost *cost, enum trainer trainer)
@@ -192,6 +223,8 @@ static int has_part(const struct wlb_layer_cost *cost, enum part part)
 		return family->ungated;
 	case EXPERTS:
 		return family->experts;
+	case FP8:
+		return cost->options->fp8 != WLB_FP8_NONE;
 	}
 	return 0;
 }
@@ -207,6 +240,8 @@ static double direction_s(const struct wlb_layer_cost *cost, double calls, doubl
                           enum wlb_op op)
 {
 	const struct wlb_machine *machine = cost->machine;
+	if (!is_worker(cost) && traffic == 0.0)
+		return 0.0;
 	if (!is_worker(cost))
 		return calls * machine->operation_s +
 		       stream_s(cost, elementwise(cost) * traffic * elements * wlb_machine_element_bytes(machine));
@@ -224,6 +259,8 @@ static struct wlb_seconds one_stream_s(const struct wlb_layer_cost *cost, const 
 	double elements = stream->calls * tokens * width_of(cost, stream->width);
 	if (stream->divided && !cost->options->whole_rows)
 		elements /= cost->plan->layout.tp;
+	if (stream->part == FP8)
+		elements *= fp8_casts[cost->options->fp8];
 	calls *= stream->calls;
 	return (struct wlb_seconds){direction_s(cost, calls, elements, stream->forward, stream->op_forward),
 	                            direction_s(cost, calls, elements, stream->backward, stream->op_backward)};
@@ -356,7 +393,7 @@ struct wlb_seconds wlb_head_s(const struct wlb_layer_cost *cost, double tokens)
 	if (tokens <= 0.0)
 		return sum;
 	double chunks = logit_chunks(cost, tokens);
-	add_product(cost->machine, tokens / chunks, (double)cost->model->hidden_size, vocabulary, &sum);
+	add_product(cost->machine, WLB_FP8_NONE, tokens / chunks, (double)cost->model->hidden_size, vocabulary, &sum);
 	sum = (struct wlb_seconds){chunks * sum.forward, chunks * sum.backward};
 	struct wlb_seconds norm = one_stream_s(cost, &streams[0], tokens, 1.0);
 	struct wlb_seconds loss = loss_s(cost, tokens * vocabulary, chunks);
@@ -375,7 +412,8 @@ struct wlb_seconds wlb_embedding_s(const struct wlb_layer_cost *cost, double tok
 struct wlb_seconds wlb_layer_least_s(const struct wlb_layer_cost *cost, double tokens)
 {
 	double products_s = 2.0 * (double)wlb_model_layer_active_parameters(cost->model) * tokens /
-	                    cost->plan->layout.tp / wlb_machine_gemm_most(cost->machine);
+	                    cost->plan->layout.tp / wlb_machine_gemm_most(cost->machine) /
+	                    wlb_machine_fp8_rate(cost->machine, cost->options->fp8);
 	struct wlb_seconds sum = streams_s(cost, tokens, 0.0);
 	sum.forward += products_s;
 	sum.backward += 2.0 * products_s;

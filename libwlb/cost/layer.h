@@ -29,6 +29,10 @@ struct wlb_seconds wlb_layer_products_s(const struct wlb_layer_cost *cost, doubl
 double wlb_layer_output_d_w_s(const struct wlb_layer_cost *cost, double tokens);
 struct wlb_seconds wlb_layer_elementwise_s(const struct wlb_layer_cost *cost, double tokens);
 
+/* Bytes of an element that tensor-parallel ranks gather: the inputs of products and the gradients of their outputs are
+ * cast before, where ranks have shares of the rows (Transformer Engine's Linear; TorchTitan with scales of tensors). */
+double wlb_layer_gathered_bytes(const struct wlb_layer_cost *cost);
+
 /* Seconds of the angles of the rotary embeddings, which wlb-worker computes once in a pass through a chunk's layers, in
  * either direction; Megatron-LM keeps them. Tensor parallelism does not divide them. */
 double wlb_angles_s(const struct wlb_layer_cost *cost, double tokens);

@@ -73,6 +73,8 @@ static const struct range ranges[] = {
 	RANGE(operation_s, 0.0, 1.0),
 	RANGE(gemm_tile_depth, 0.0, 1e6),
 	RANGE(slowest_rank, 0.0, 10.0),
+	RANGE(fp8_rate, 0.0, 10.0),
+	RANGE(mxfp8_rate, 0.0, 10.0),
 };
 
 struct count {
@@ -84,7 +86,7 @@ struct count {
 static const struct count counts[] = {
 	RANGE(gpus_per_node, 1, 1024),      RANGE(attention_tile_tokens, 1, 65536), RANGE(element_bytes, 0, 8),
 	RANGE(processors, 0, 65536),        RANGE(collective_processors, 0, 65536), RANGE(gemm_tile_rows, 0, 65536),
-	RANGE(gemm_tile_columns, 0, 65536), RANGE(blocking_messages, 0, 1),
+	RANGE(gemm_tile_columns, 0, 65536), RANGE(blocking_messages, 0, 1),         RANGE(link_nodes, 0, 1024),
 };
 
 static int check_counts(const struct wlb_machine *machine, struct wlb_error *error)
@@ -128,6 +130,24 @@ static int check_kernels(const struct wlb_machine *machine, struct wlb_error *er
 	return 0;
 }
 
+/* Factors that are 0 where nobody measured them. */
+static int check_factors(const struct wlb_machine *machine, struct wlb_error *error)
+{
+	const struct {
+		const char *field;
+		double value;
+	} factors[] = {
+		{"slowest_rank", machine->slowest_rank},
+		{"fp8_rate", machine->fp8_rate},
+		{"mxfp8_rate", machine->mxfp8_rate},
+	};
+	for (size_t i = 0; i < sizeof(factors) / sizeof(factors[0]); i++)
+		if (factors[i].value > 0.0 && factors[i].value < 1.0)
+			return wlb_fail(error, "%s is %g: it must be 0, or 1 at least", factors[i].field,
+			                factors[i].value);
+	return 0;
+}
+
 int wlb_machine_check(const struct wlb_machine *machine, struct wlb_error *error)
 {
 	if (check_counts(machine, error) < 0)
@@ -143,8 +163,8 @@ int wlb_machine_check(const struct wlb_machine *machine, struct wlb_error *error
 	if (switch_bytes_per_s != 0.0 && !(switch_bytes_per_s >= 1e6 && switch_bytes_per_s <= 1e15))
 		return wlb_fail(error, "switch_link.bytes_per_s is %g: it must be 0 or between 1e+06 and 1e+15",
 		                switch_bytes_per_s);
-	if (machine->slowest_rank > 0.0 && machine->slowest_rank < 1.0)
-		return wlb_fail(error, "slowest_rank is %g: it must be 0, or 1 at least", machine->slowest_rank);
+	if (check_factors(machine, error) < 0)
+		return -1;
 	if (check_kernels(machine, error) < 0)
 		return wlb_fail_in(error, "attention_kernels");
 	if (wlb_operations_check(machine->operations, error) < 0)
@@ -156,6 +176,11 @@ int wlb_machine_check(const struct wlb_machine *machine, struct wlb_error *error
 	if (wlb_attention_rates_check(&machine->attention, error) < 0)
 		return wlb_fail_in(error, "attention");
 	return 0;
+}
+
+int wlb_machine_linked_gpus(const struct wlb_machine *machine)
+{
+	return machine->gpus_per_node * (machine->link_nodes > 0 ? machine->link_nodes : 1);
 }
 
 double wlb_machine_element_bytes(const struct wlb_machine *machine)

@@ -55,15 +55,48 @@ double wlb_machine_op_element_s(const struct wlb_machine *machine, enum wlb_op o
 	return wlb_op_traffic(op) * wlb_machine_element_bytes(machine) / machine->memory_bytes_per_s;
 }
 
-double wlb_machine_gemm_s(const struct wlb_machine *machine, double rows, double depth, double columns)
+/* A product at `rate` times the machine's, whose factors have so many bytes an element. */
+static double gemm_s(const struct wlb_machine *machine, double rate, double factor_bytes, double rows, double depth,
+                     double columns)
 {
-	double flops = 2.0 * rows * depth * columns;
+	double flops = 2.0 * rows * depth * columns / rate;
 	if (machine->gemm.rows_count > 0)
 		return fmax(machine->operation_s, flops / wlb_gemm_rate(&machine->gemm, rows, depth, columns));
 	if (machine->processors == 0)
 		return machine->operation_s + flops / (machine->peak_flops * machine->gemm_efficiency);
-	double bytes = wlb_machine_element_bytes(machine) * (rows * depth + depth * columns + rows * columns);
-	return machine->operation_s + fmax(tiled_s(machine, rows, depth, columns), bytes / machine->memory_bytes_per_s);
+	double bytes =
+		factor_bytes * (rows * depth + depth * columns) + wlb_machine_element_bytes(machine) * rows * columns;
+	return machine->operation_s +
+	       fmax(tiled_s(machine, rows, depth / rate, columns), bytes / machine->memory_bytes_per_s);
+}
+
+double wlb_machine_gemm_s(const struct wlb_machine *machine, double rows, double depth, double columns)
+{
+	return gemm_s(machine, 1.0, wlb_machine_element_bytes(machine), rows, depth, columns);
+}
+
+double wlb_machine_fp8_rate(const struct wlb_machine *machine, enum wlb_fp8 fp8)
+{
+	if (fp8 == WLB_FP8_NONE)
+		return 1.0;
+	return fp8 == WLB_FP8_MXFP8 ? machine->mxfp8_rate : machine->fp8_rate;
+}
+
+int wlb_machine_fp8_check(const struct wlb_machine *machine, enum wlb_fp8 fp8, struct wlb_error *error)
+{
+	if (wlb_machine_fp8_rate(machine, fp8) > 0.0)
+		return 0;
+	return wlb_fail(error,
+	                "%s has no speed of these products: its file must have %s, how many times the rate of bfloat16 "
+	                "they have; plan without FP8 or for another machine",
+	                machine->name, fp8 == WLB_FP8_MXFP8 ? "mxfp8_rate" : "fp8_rate");
+}
+
+double wlb_machine_fp8_gemm_s(const struct wlb_machine *machine, enum wlb_fp8 fp8, double rows, double depth,
+                              double columns)
+{
+	double factor_bytes = fp8 == WLB_FP8_NONE ? wlb_machine_element_bytes(machine) : 1.0;
+	return gemm_s(machine, wlb_machine_fp8_rate(machine, fp8), factor_bytes, rows, depth, columns);
 }
 
 double wlb_machine_gemm_most(const struct wlb_machine *machine)

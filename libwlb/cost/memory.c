@@ -18,6 +18,7 @@ enum {
 	/* The same of transformers 5.24, eager attention of Llama: the softmax in float32 and its copy in bfloat16, as
 	 * torch.autograd.graph.saved_tensors_hooks shows. */
 	EAGER_SCORE_BYTES = 6,
+	FP8_CASTS_BYTES = 2,          /* a weight in 8 bits, and transposed (MXFP8: scaled along either dimension) */
 	BUCKET_PARAMETERS = 40000000, /* of one gradient reduction in flight (Megatron-LM's default bucket) */
 	/* That NCCL allocates for a communicator of more than two ranks: github.com/NVIDIA/nccl/issues/964, 4 A100. */
 	COMMUNICATOR_BYTES = 688 << 20,
@@ -66,9 +67,13 @@ static double layer_token_bytes(const struct stage_memory *w, enum wlb_recompute
 		elements += 2.0 * wlb_plan_token_mlps(m) * (double)m->hidden_size * w->plan->layout.tp;
 	if (wlb_family(m->family)->norms == WLB_NORMS_BOTH) /* what attention and MLP gave, before their norms */
 		elements += 2.0 * hidden;
-	if (recompute == WLB_RECOMPUTE_SELECTIVE && w->options->release_activations)
+	int released = recompute == WLB_RECOMPUTE_SELECTIVE && w->options->release_activations;
+	if (released)
 		elements -= 2.0 * hidden + mlp;
 	double bytes = w->element_bytes * elements;
+	/* Attention's output is kept both for attention and, in 8 bits, for the product after it. */
+	if (w->options->fp8 != WLB_FP8_NONE && w->options->fp8_inputs)
+		bytes += q - (released ? 0.0 : (w->element_bytes - 1.0) * (2.0 * hidden + mlp));
 	return recompute == WLB_RECOMPUTE_NONE ? bytes + score_token_bytes(w, longest) : bytes;
 }
 
@@ -133,8 +138,20 @@ static double logit_bytes(const struct stage_memory *w, int32_t stage, double ra
 	return w->options->logit_bytes * rows * (double)w->model->vocab_size / l->tp;
 }
 
+/* Weights of a stage in use. Of ZeRO-3 the buffers have those of two layers. */
+static double weight_bytes(const struct stage_memory *w, int32_t stage, double parameters)
+{
+	const struct wlb_plan *plan = w->plan;
+	if (plan->zero_stage >= 3)
+		return w->element_bytes * parameters / ((double)plan->layout.dp * plan->layout.cp);
+	double bytes = w->element_bytes * parameters, layers = (double)wlb_plan_stage_layers(plan, w->model, stage);
+	double casts = FP8_CASTS_BYTES - (w->options->fp8_parameters ? w->element_bytes : 0.0);
+	return w->options->fp8 == WLB_FP8_NONE ? bytes
+	                                       : bytes + casts * wlb_plan_matrix_parameters(plan, w->model, layers);
+}
+
 /* Weights, gradients and states of the optimizer, and the shares of them that a rank has. */
-static void set_states(const struct stage_memory *w, double parameters, struct wlb_memory *memory)
+static void set_states(const struct stage_memory *w, int32_t stage, double parameters, struct wlb_memory *memory)
 {
 	const struct wlb_plan *plan = w->plan;
 	double shards = (double)plan->layout.dp * plan->layout.cp, gradient = w->options->gradient_bytes;
@@ -146,7 +163,7 @@ static void set_states(const struct stage_memory *w, double parameters, struct w
 		gradient = MASTER_GRADIENT_BYTES;
 		states = OPTIMIZER_BYTES;
 	}
-	memory->weights = masters_alone ? 0.0 : w->element_bytes * parameters / (plan->zero_stage >= 3 ? shards : 1.0);
+	memory->weights = masters_alone ? 0.0 : weight_bytes(w, stage, parameters);
 	memory->gradients = gradient * parameters / (plan->zero_stage >= 2 ? shards : 1.0);
 	memory->optimizer = states * parameters / (plan->zero_stage >= 1 ? shards : 1.0);
 }
@@ -161,7 +178,7 @@ static struct wlb_memory megatron_memory(const struct stage_memory *w, int32_t s
 		.logits = logit_bytes(w, stage, rank_tokens),
 		.buffers = buffer_bytes(w, (double)tokens, parameters),
 	};
-	set_states(w, parameters, &memory);
+	set_states(w, stage, parameters, &memory);
 	return memory;
 }
 

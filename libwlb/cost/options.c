@@ -27,6 +27,7 @@ void wlb_cost_options_init(struct wlb_cost_options *options)
 		.logit_bytes = 6.0,
 		.fragmentation = 0.06, /* as libwlb/trainers/megatron.json */
 		.context_bytes = context_bytes,
+		.fp8_inputs = 1,
 	};
 }
 
@@ -89,6 +90,10 @@ int wlb_cost_options_check(const struct wlb_cost_options *options, struct wlb_er
 	if (options->trainer == WLB_COST_WORKER &&
 	    (options->unfused_attention || options->whole_rows || options->eager))
 		return wlb_fail(error, "unfused_attention, whole_rows and eager must be 0 for wlb-worker");
+	if ((unsigned)options->fp8 > WLB_FP8_MXFP8)
+		return wlb_fail(error, "fp8 is %d: it must be one of enum wlb_fp8", (int)options->fp8);
+	if (options->trainer == WLB_COST_WORKER && options->fp8 != WLB_FP8_NONE)
+		return wlb_fail(error, "fp8 must be WLB_FP8_NONE for wlb-worker, which has no products in 8 bits");
 	if (options->gradient_bytes != 2 && options->gradient_bytes != 4 && options->gradient_bytes != 8)
 		return wlb_fail(error, "gradient_bytes is %d: it must be 2, 4 or 8", options->gradient_bytes);
 	return 0;

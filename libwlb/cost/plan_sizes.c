@@ -40,21 +40,25 @@ static double vector_parameters(const struct wlb_plan *plan, const struct wlb_mo
 	return parameters;
 }
 
-/* Parameters of so many layers of a stage, with those of its first chunk and of its last. */
-static double parameters_of(const struct wlb_plan *plan, const struct wlb_model *m, int32_t stage, double layers,
-                            int has_first, int has_last)
+double wlb_plan_matrix_parameters(const struct wlb_plan *plan, const struct wlb_model *m, double layers)
 {
 	double tp = (double)plan->layout.tp, hidden = (double)m->hidden_size;
 	/* Fewer heads than ranks: see wlb_plan_kv_width. */
 	double kv_copies = wlb_plan_kv_width(plan, m) - (double)(m->num_key_value_heads * m->head_dim) / tp;
 	/* The matrix that chooses experts is whole on each rank; each expert is cut. */
 	double router = hidden * (double)m->num_experts;
-	double matrices =
-		((double)wlb_model_layer_matrix_parameters(m) - router) / tp + router + 2.0 * hidden * kv_copies;
-	double parameters = layers * (matrices + vector_parameters(plan, m));
+	return layers *
+	       (((double)wlb_model_layer_matrix_parameters(m) - router) / tp + router + 2.0 * hidden * kv_copies);
+}
+
+/* Parameters of so many layers of a stage, with those of its first chunk and of its last. */
+static double parameters_of(const struct wlb_plan *plan, const struct wlb_model *m, int32_t stage, double layers,
+                            int has_first, int has_last)
+{
+	double parameters = wlb_plan_matrix_parameters(plan, m, layers) + layers * vector_parameters(plan, m);
 	int is_last = has_last && stage == plan->layout.pp - 1;
 	int has_head = is_last || (plan->shared_head && has_last);
-	double table = (double)m->vocab_size * hidden / tp;
+	double table = (double)m->vocab_size * (double)m->hidden_size / plan->layout.tp;
 	if (stage == 0 && has_first)
 		parameters += table;
 	if (is_last)

@@ -24,6 +24,9 @@ double wlb_plan_chunk_parameters(const struct wlb_plan *plan, const struct wlb_m
 /* The same of all chunks of a stage. */
 double wlb_plan_stage_parameters(const struct wlb_plan *plan, const struct wlb_model *model, int32_t stage);
 
+/* Of these parameters, those of the matrices of so many layers, whose products can be in 8 bits. */
+double wlb_plan_matrix_parameters(const struct wlb_plan *plan, const struct wlb_model *model, double layers);
+
 /* Returns the stage's chunk with the most layers. Where the embedding counts as a layer, its chunk has fewer. */
 int32_t wlb_plan_largest_chunk(const struct wlb_plan *plan, const struct wlb_model *model, int32_t stage);
 

@@ -152,7 +152,7 @@ struct wlb_search_result *wlb_search(const struct wlb_model *model, const struct
                                      const struct wlb_search_options *options, struct wlb_error *error)
 {
 	if (wlb_model_check(model, error) < 0 || wlb_machine_check(machine, error) < 0 ||
-	    check(options, machine, error) < 0)
+	    check(options, machine, error) < 0 || wlb_machine_fp8_check(machine, options->cost.fp8, error) < 0)
 		return NULL;
 	struct wlb_search search = {.model = *model, .machine = *machine, .options = *options};
 	struct wlb_search_found *found = calloc(1, sizeof(*found));

@@ -20,7 +20,7 @@ static double transfer_s(const struct wlb_machine *machine, int ranks, int on_no
 static struct wlb_seconds gather_keys_s(const struct wlb_search *search, const struct wlb_plan *plan, double tokens)
 {
 	const struct wlb_layout *l = &plan->layout;
-	int on_node = search->machine.gpus_per_node / l->tp;
+	int on_node = wlb_machine_linked_gpus(&search->machine) / l->tp;
 	on_node = on_node < 1 ? 1 : on_node < l->cp ? on_node : l->cp;
 	double bytes = 2.0 * wlb_machine_element_bytes(&search->machine) * wlb_plan_kv_width(plan, &search->model);
 	double all_s = transfer_s(&search->machine, l->cp, on_node, tokens * bytes);
@@ -39,11 +39,13 @@ static struct wlb_search_layer layer_of(const struct wlb_search *search, const s
 	double slowest_rank = wlb_slowest_rank(&cost);
 	struct wlb_seconds linear = wlb_layer_least_s(&cost, tokens), head = wlb_head_least_s(&cost, tokens);
 	struct wlb_seconds attention = wlb_layer_attention_least_s(&cost, search->work.pairs / ranks);
-	int on_node = l->tp < machine->gpus_per_node ? l->tp : machine->gpus_per_node;
+	int linked = wlb_machine_linked_gpus(machine), on_node = l->tp < linked ? l->tp : linked;
 	double bytes = tokens * (double)search->model.hidden_size * wlb_machine_element_bytes(machine);
 	double tp_s = transfer_s(machine, l->tp, on_node, bytes);
-	double tp_forward_s = 4.0 * (1.0 - options->tp_overlap.forward) * tp_s;
-	double tp_backward_s = (options->whole_rows ? 4.0 : 6.0) * (1.0 - options->tp_overlap.backward) * tp_s;
+	double gather_s = tp_s * wlb_layer_gathered_bytes(&cost) / wlb_machine_element_bytes(machine);
+	double tp_forward_s = (1.0 - options->tp_overlap.forward) * 2.0 * (gather_s + tp_s);
+	double tp_backward_s =
+		(1.0 - options->tp_overlap.backward) * ((options->whole_rows ? 2.0 : 4.0) * gather_s + 2.0 * tp_s);
 	return (struct wlb_search_layer){
 		.layout = *l,
 		.pass_s = {slowest_rank * (linear.forward + attention.forward) + tp_forward_s,

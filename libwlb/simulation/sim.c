@@ -62,7 +62,7 @@ static int stage_crosses(const struct wlb_sim *sim, int first, int last)
 static void find_groups(struct wlb_sim *sim)
 {
 	const struct wlb_layout *l = &sim->options.plan.layout;
-	int gpus = sim->machine.gpus_per_node, stage = l->tp * l->cp, replica = stage * l->pp;
+	int gpus = wlb_machine_linked_gpus(&sim->machine), stage = l->tp * l->cp, replica = stage * l->pp;
 	sim->tp_on_node = least(l->tp, gpus);
 	sim->cp_on_node = least(l->cp, gpus / l->tp > 0 ? gpus / l->tp : 1);
 	sim->dp_on_node = sim->cp_on_node * least(l->dp, gpus / replica > 0 ? gpus / replica : 1);
@@ -147,7 +147,8 @@ struct wlb_sim *wlb_sim_new(const struct wlb_model *model, const struct wlb_mach
                             const struct wlb_sim_options *options, struct wlb_error *error)
 {
 	if (wlb_model_check(model, error) < 0 || wlb_machine_check(machine, error) < 0 ||
-	    wlb_plan_check(&options->plan, model, error) < 0 || check_options(options, error) < 0)
+	    wlb_plan_check(&options->plan, model, error) < 0 || check_options(options, error) < 0 ||
+	    wlb_machine_fp8_check(machine, options->cost.fp8, error) < 0)
 		return NULL;
 	struct wlb_sim *sim = calloc(1, sizeof(*sim));
 	if (sim != NULL) {

@@ -113,14 +113,15 @@ struct collectives {
 	double gather, reduce;
 };
 
-/* Returns those of the residual stream over the tensor-parallel ranks. */
-static struct collectives tp_collectives_s(const struct wlb_sim *sim, double rank_tokens)
+/* Returns those of the residual stream over the tensor-parallel ranks, whose gathered elements have so many bytes. */
+static struct collectives tp_collectives_s(const struct wlb_sim *sim, double rank_tokens, double gathered_bytes)
 {
 	int tp = sim->options.plan.layout.tp;
-	double bytes = rank_tokens * (double)sim->model.hidden_size * wlb_machine_element_bytes(&sim->machine);
+	double elements = rank_tokens * (double)sim->model.hidden_size;
 	return (struct collectives){
-		wlb_machine_gather_s(&sim->machine, tp, sim->tp_on_node, sim->tp_crosses, bytes),
-		wlb_machine_reduce_s(&sim->machine, tp, sim->tp_on_node, sim->tp_crosses, bytes),
+		wlb_machine_gather_s(&sim->machine, tp, sim->tp_on_node, sim->tp_crosses, elements * gathered_bytes),
+		wlb_machine_reduce_s(&sim->machine, tp, sim->tp_on_node, sim->tp_crosses,
+	                             elements * wlb_machine_element_bytes(&sim->machine)),
 	};
 }
 
@@ -150,7 +151,8 @@ static void add_communication(const struct wlb_sim *sim, struct wlb_sim_load *lo
 	const struct wlb_layout *l = &sim->options.plan.layout;
 	const struct wlb_cost_options *cost = &sim->options.cost;
 	int worker = cost->trainer == WLB_COST_WORKER;
-	struct collectives tp = tp_collectives_s(sim, rank_tokens);
+	double element = wlb_machine_element_bytes(&sim->machine);
+	struct collectives tp = tp_collectives_s(sim, rank_tokens, wlb_layer_gathered_bytes(&sim->cost));
 	load->tp.forward = exposed_s(2.0 * (tp.gather + tp.reduce), products.forward, cost->tp_overlap.forward);
 	double gathers = cost->whole_rows ? 2.0 : 4.0;
 	load->tp.backward =
@@ -168,7 +170,7 @@ static void add_communication(const struct wlb_sim *sim, struct wlb_sim_load *lo
 		back_s = exposed_s(reduce_s, wlb_layer_output_d_w_s(&sim->cost, rank_tokens), hidden.backward);
 	load->cp = (struct wlb_seconds){cp_s, back_s};
 	if (worker && l->cp > 1) {
-		double elements = kv_bytes / wlb_machine_element_bytes(&sim->machine);
+		double elements = kv_bytes / element;
 		double order_s = wlb_machine_op_s(&sim->machine, WLB_OP_GATHER_ROWS, elements);
 		cp_s += order_s;
 		load->cp.forward = cp_s;
@@ -181,11 +183,11 @@ static void add_communication(const struct wlb_sim *sim, struct wlb_sim_load *lo
 	    (worker && sim->options.plan.recompute == WLB_RECOMPUTE_SELECTIVE))
 		load->cp_recompute_s = cp_s;
 	/* These have no product of their size beside them. */
-	struct collectives head = tp_collectives_s(sim, head_tokens(sim, rank_tokens));
+	struct collectives head = tp_collectives_s(sim, head_tokens(sim, rank_tokens), element);
+	struct collectives embedding = tp_collectives_s(sim, rank_tokens, element);
 	load->head_tp = (struct wlb_seconds){head.gather, head.gather + head.reduce};
-	load->embedding_tp = (struct wlb_seconds){tp.reduce, tp.gather};
-	load->send_bytes =
-		rank_tokens * (double)sim->model.hidden_size * wlb_machine_element_bytes(&sim->machine) / l->tp;
+	load->embedding_tp = (struct wlb_seconds){embedding.reduce, embedding.gather};
+	load->send_bytes = rank_tokens * (double)sim->model.hidden_size * element / l->tp;
 }
 
 /* Returns the seconds of products and elementwise operations of one layer; *products receives those of the products
@@ -294,7 +296,7 @@ static void add_servers(const struct wlb_sim *sim, struct wlb_sim_load *load, do
 	double elements = 2.0 * (double)(m->num_attention_heads * m->head_dim) / l->tp;
 	double bytes = rank_tokens * (sim->kv_token_bytes + elements * wlb_machine_element_bytes(&sim->machine));
 	const struct wlb_link link = wlb_machine_network(&sim->machine, sim->dp_crosses || sim->pp_crosses);
-	double s = wlb_layout_ranks(l) > sim->machine.gpus_per_node
+	double s = wlb_layout_ranks(l) > wlb_machine_linked_gpus(&sim->machine)
 	                   ? 2.0 * link.latency_s + bytes / link.bytes_per_s
 	                   : 2.0 * wlb_machine_node_send_s(&sim->machine, bytes / 2.0);
 	if (wlb_layout_ranks(l) == l->tp)

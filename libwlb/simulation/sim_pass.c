@@ -29,12 +29,25 @@ double wlb_sim_sum_heads_s(const struct wlb_sim *sim)
 	       wlb_machine_gather_s(&sim->machine, l->pp, sim->pp_on_node, sim->pp_crosses, bytes);
 }
 
+/* Bytes of the weights of a chunk that are gathered. Megatron-LM gathers those of MXFP8 in the type of the activations,
+ * in the buffer of the gradients (--reuse-grad-buf-for-mxfp8-param-ag). */
+static double gathered_bytes(const struct wlb_sim *sim, int32_t stage, int32_t chunk)
+{
+	const struct wlb_plan *plan = &sim->options.plan;
+	const struct wlb_cost_options *cost = &sim->options.cost;
+	double element = wlb_machine_element_bytes(&sim->machine);
+	double bytes = element * wlb_plan_chunk_parameters(plan, &sim->model, stage, chunk);
+	if (!cost->fp8_parameters || cost->fp8 == WLB_FP8_NONE || cost->fp8 == WLB_FP8_MXFP8)
+		return bytes;
+	double layers = (double)wlb_plan_layers(plan, &sim->model, stage, chunk);
+	return bytes - (element - 1.0) * wlb_plan_matrix_parameters(plan, &sim->model, layers);
+}
+
 double wlb_sim_gather_weights_s(const struct wlb_sim *sim, int32_t stage, int32_t chunk)
 {
 	const struct wlb_layout *l = &sim->options.plan.layout;
-	double bytes = wlb_machine_element_bytes(&sim->machine) *
-	               wlb_plan_chunk_parameters(&sim->options.plan, &sim->model, stage, chunk);
-	return wlb_machine_gather_s(&sim->machine, l->dp * l->cp, sim->dp_on_node, sim->dp_crosses, bytes);
+	return wlb_machine_gather_s(&sim->machine, l->dp * l->cp, sim->dp_on_node, sim->dp_crosses,
+	                            gathered_bytes(sim, stage, chunk));
 }
 
 double wlb_sim_optimizer_s(const struct wlb_sim *sim)
@@ -122,7 +135,7 @@ static void add_zero_communication(const struct wlb_sim *sim, int32_t stage, int
 	const struct wlb_cost_options *cost = &sim->options.cost;
 	double parameters = wlb_plan_chunk_parameters(plan, &sim->model, stage, chunk);
 	double element = wlb_machine_element_bytes(&sim->machine), memory = sim->machine.memory_bytes_per_s;
-	double before_s = 0.0, after_s = 0.0, bytes = element * parameters;
+	double before_s = 0.0, after_s = 0.0, bytes = gathered_bytes(sim, stage, chunk);
 	if (plan->zero_stage == 3) {
 		double weights_s = wlb_sim_gather_weights_s(sim, stage, chunk), copy_s = 2.0 * bytes / memory;
 		before_s =
@@ -182,10 +195,12 @@ double wlb_sim_send_s(const struct wlb_sim *sim, int32_t replica, int32_t stage,
 {
 	const struct wlb_layout *l = &sim->options.plan.layout;
 	int group = l->tp * l->cp, base = replica * l->pp * group, gpus = sim->machine.gpus_per_node;
-	int from = (base + stage * group) / gpus, to = (base + (stage + 1) % l->pp * group) / gpus;
-	if (from == to)
+	int from = base + stage * group, to = base + (stage + 1) % l->pp * group;
+	int linked = wlb_machine_linked_gpus(&sim->machine);
+	if (from / linked == to / linked)
 		return wlb_machine_node_send_s(&sim->machine, bytes);
-	int leaves = sim->options.leaf != NULL && sim->options.leaf[from] != sim->options.leaf[to];
+	const int32_t *leaf = sim->options.leaf;
+	int leaves = leaf != NULL && leaf[from / gpus] != leaf[to / gpus];
 	const struct wlb_link link = wlb_machine_network(&sim->machine, leaves);
 	return link.latency_s + bytes / link.bytes_per_s;
 }

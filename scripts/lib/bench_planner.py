@@ -31,7 +31,8 @@ the others of a line are *unknown*: fewer than 4 such rows are left.
   share of memory bandwidth (75%) of H100, the share of tensor-parallel communication that is hidden (`tp_overlap`, 0.85),
   and `products` of `megatron`. BigScience's set `elementwise` of `bigscience`, which `megatron-2021` and `nemo-2022` take
   over. TorchTitan's benchmarks folder set `elementwise` of `torchtitan-eager` and the overlap of Async TP; it and MaxText's
-  recipes set `growth`. All others are from measurements of kernels, which the files name.
+  recipes set `growth`. Megatron Bridge's rows decided on which kinds of Blackwell the products of `nemo` are as fast as a
+  loop of them (GB300, B300) and on which 80% of that. All others are from measurements of kernels, which the files name.
 - **Held out**: sources whose title has a SHA-256 that begins with a byte below 0x98, but Megatron Core's. The rows and this
   rule were written down before any new row was predicted; no constant is set with their rows. Which trainer's file a source
   has was chosen by what its program is. That of LLM Foundry was first predicted with `elementwise` of `torchtitan-eager`, 14
@@ -105,6 +106,7 @@ BINS = (
     ("window", lambda row: row.told["window_tokens"], "{:,}".format),
     ("GPUs", gpus_bin, gpus_words),
     ("machine", lambda row: row.field("machine"), str),
+    ("precision", lambda row: row.field("precision"), str),
     ("attention", lambda row: row.field("attention"), str),
     ("year", lambda row: row.source["year"], str),
     ("recomputation", lambda row: row.predicted["recompute"], str),

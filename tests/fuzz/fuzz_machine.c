@@ -46,6 +46,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	must(machine.name[0] != '\0');
 	must(wlb_machine_gather_s(&machine, 4, 2, 1, 1e9) > 0.0);
 	must(wlb_machine_gemm_s(&machine, 1000.0, 3000.0, 500.0) > 0.0);
+	for (int fp8 = WLB_FP8_NONE; fp8 <= WLB_FP8_MXFP8; fp8++)
+		if (wlb_machine_fp8_check(&machine, (enum wlb_fp8)fp8, &error) == 0)
+			must(wlb_machine_fp8_gemm_s(&machine, (enum wlb_fp8)fp8, 1000.0, 3000.0, 500.0) > 0.0);
+	must(wlb_machine_linked_gpus(&machine) >= machine.gpus_per_node);
 	must(wlb_machine_attention_s(&machine, 3, 64, 0.0, 100.0, 5000.0, 1) > 0.0);
 	return 0;
 }

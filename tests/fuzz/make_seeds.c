@@ -208,7 +208,8 @@ static const struct {
 	{"records/plan_recorded",
          PLAN_HEAD "{\"layout\":{\"tp\":1,\"cp\":1,\"pp\":1,\"dp\":3},\"placement\":["
                    "{\"switch\":\"s1\",\"nodes\":\"n[1-2]\",\"first_rank\":0,\"ranks\":3}]}" PLAN_TAIL},
-	{"machine/box", "{\"name\":\"box\",\"gpus_per_node\":8,\"peak_flops\":1e15,\"gemm_efficiency\":0.7,"
+	{"machine/box", "{\"name\":\"box\",\"gpus_per_node\":8,\"peak_flops\":1e15,\"fp8_rate\":1.8,\"link_nodes\":18,"
+                        "\"gemm_efficiency\":0.7,"
                         "\"attention_efficiency\":0.6,\"attention_backward_efficiency\":0.5,"
                         "\"attention_tile_tokens\":128,\"attention_overhead_keys\":200,\"memory_bytes\":8e10,"
                         "\"memory_bytes_per_s\":3e12,\"node_link\":{\"bytes_per_s\":4e11,\"latency_s\":3e-6},"
@@ -219,13 +220,13 @@ static const struct {
 	{"machine/trainer",
          "{\"name\":\"x\",\"program\":\"megatron\",\"attention\":\"te\",\"tp_overlap\":0.5,\"cp_overlap\":0,"
          "\"overlap_gradients\":true,\"overlap_parameters\":true,\"overlap_pp\":true,"
-         "\"gradient_type\":\"float32\",\"keep_outputs\":false,\"release_activations\":false,"
+         "\"fp8_parameters\":false,\"fp8_inputs\":true,\"gradient_type\":\"float32\",\"keep_outputs\":false,\"release_activations\":false,"
          "\"whole_rows\":false,\"elementwise\":1,\"growth\":0.01,\"eager\":false,\"keep_gradients\":true,"
          "\"gather_masters\":false,\"logit_bytes\":6,\"fragmentation\":0.06,\"context_bytes\":5e8,"
          "\"products\":{\"H100\":1.1},"
          "\"sources\":{\"attention\":\"a\",\"tp_overlap\":\"a\",\"cp_overlap\":\"a\","
          "\"overlap_gradients\":\"a\",\"overlap_parameters\":\"a\",\"overlap_pp\":\"a\","
-         "\"gradient_type\":\"a\",\"keep_outputs\":\"a\",\"release_activations\":\"a\","
+         "\"fp8_parameters\":\"a\",\"fp8_inputs\":\"a\",\"gradient_type\":\"a\",\"keep_outputs\":\"a\",\"release_activations\":\"a\","
          "\"whole_rows\":\"a\",\"elementwise\":\"a\",\"growth\":\"a\",\"eager\":\"a\","
          "\"keep_gradients\":\"a\",\"gather_masters\":\"a\",\"logit_bytes\":\"a\","
          "\"fragmentation\":\"a\",\"context_bytes\":\"a\",\"products\":\"a\"}}"},

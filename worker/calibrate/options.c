@@ -11,7 +11,7 @@ static const struct wlb_option rows[] = {
 	{WLB_OPTION(TEXT, "machine", FIELD(base), "NAME|FILE",
                     "machine whose values are taken where this job can measure none, such as the network in a job of "
                     "one node (default: CPU, with --device cuda H100)"),
-         .choices = "A100|B200|CPU|H100|H200|MI300X", .open = true},
+         .choices = "A100|B200|B300|CPU|GB200|GB300|H100|H200|MI300X", .open = true},
 	{WLB_OPTION(CHOICE, "device", FIELD(device), NULL, "what is measured"), .choices = "cpu|cuda",
          .initial = "cpu"},
 	{WLB_OPTION(

@@ -165,6 +165,7 @@ json_t *wlb_search_to_json(const struct wlb_plan_request *request, const struct 
 	rc |= json_object_set_new(object, "gpu", json_string(input->machine.name));
 	rc |= json_object_set_new(object, "mfu_counts",
 	                          json_string(request->trainer.full_attention ? "full" : "causal"));
+	rc |= json_object_set_new(object, "fp8", json_boolean(input->cost.fp8 != WLB_FP8_NONE));
 	rc |= json_object_set_new(object, "step_s", json_real(best->step_s));
 	rc |= json_object_set_new(object, "trainer", json_string(input->trainer.name));
 	rc |= json_object_set_new(object, "uncertainty", wlb_near_to_json(&findings->near));

@@ -72,9 +72,10 @@ static void print_best(const struct wlb_plan_request *request, const struct wlb_
 	if (best->plan.shared_head)
 		puts("  the output head is computed by all pipeline stages, each an equal share of the rows");
 	printf("  %s\n", model);
-	printf("  step %.*f s, %.0f tokens/s, MFU %.1f%% (%s attention)\n", wlb_time_decimals(best->step_s),
+	printf("  step %.*f s, %.0f tokens/s, MFU %.1f%% (%s attention%s)\n", wlb_time_decimals(best->step_s),
 	       best->step_s, best->tokens_per_s, 100.0 * best->utilization,
-	       request->trainer.full_attention ? "full" : "causal");
+	       request->trainer.full_attention ? "full" : "causal",
+	       input->cost.fp8 != WLB_FP8_NONE ? "; products in 8 bits, of the peak in bfloat16" : "");
 	wlb_near_print(near);
 	print_preference(result);
 	printf("  %" PRId64 " plans: %" PRId64 " do not fit, %" PRId64 " pruned by their lower bound, %" PRId64

@@ -13,6 +13,8 @@ struct wlb_trainer_request {
 	double tp_overlap, cp_overlap;                         /* -1: as the file has it */
 	int overlap_gradients, overlap_parameters, overlap_pp; /* trainer|no|yes */
 	int gradient_type;                                     /* trainer|float32|bfloat16 */
+	int fp8;                                               /* enum wlb_fp8 */
+	int fp8_parameters;                                    /* trainer|no|yes */
 	bool release_activations;
 	int full_attention; /* causal|full */
 };
@@ -47,6 +49,14 @@ struct wlb_trainer_request {
 		{WLB_OPTION(CHOICE, "gradient-type", WLB_TRAINER_FIELD(at, gradient_type), NULL,                       \
 	                    "in which gradients are summed and reduced"),                                              \
 	         .choices = "trainer|float32|bfloat16", .initial = "trainer"},                                         \
+		{WLB_OPTION(CHOICE, "fp8", WLB_TRAINER_FIELD(at, fp8), NULL,                                           \
+	                    "matrix products of layers in 8 bits, by what their scales are from: earlier steps "       \
+	                    "(delayed), each tensor (tensorwise) or 32 elements (mxfp8); attention, embedding and "    \
+	                    "head stay as they are"),                                                                  \
+	         .choices = "no|delayed|tensorwise|mxfp8", .initial = "no"},                                           \
+		{WLB_OPTION(CHOICE, "fp8-param-gather", WLB_TRAINER_FIELD(at, fp8_parameters), NULL,                   \
+	                    "with --fp8, weights are kept and gathered in 8 bits"),                                    \
+	         .choices = "trainer|no|yes", .initial = "trainer"},                                                   \
 		{WLB_OPTION(FLAG, "release-activations", WLB_TRAINER_FIELD(at, release_activations), NULL,             \
 	                    "outputs of norms and the gated product are computed again instead of kept")},             \
 	{                                                                                                              \

@@ -16,6 +16,15 @@ void *bench_must(void *made, const struct wlb_error *error)
 	exit(1);
 }
 
+static enum wlb_fp8 read_fp8(const struct published_row *row)
+{
+	if (strcmp(row->precision, "mxfp8") == 0)
+		return WLB_FP8_MXFP8;
+	if (strcmp(row->precision, "fp8") == 0)
+		return strcmp(row->recipe, "delayed") == 0 ? WLB_FP8_DELAYED : WLB_FP8_TENSORWISE;
+	return WLB_FP8_NONE;
+}
+
 void bench_options(const struct published_row *row, struct wlb_machine *machine, struct wlb_cost_options *options)
 {
 	struct wlb_trainer_file trainer;
@@ -25,6 +34,7 @@ void bench_options(const struct published_row *row, struct wlb_machine *machine,
 		bench_must(NULL, &error);
 	if (row->gradient_bytes > 0)
 		options->gradient_bytes = row->gradient_bytes;
+	options->fp8 = read_fp8(row);
 	options->full_attention = row->rate.flops != PUBLISHED_CAUSAL;
 	if (row->tp_overlap >= 0.0)
 		options->tp_overlap = (struct wlb_overlap){row->tp_overlap, row->tp_overlap};
@@ -37,8 +47,12 @@ const char *bench_inexpressible(const struct published_row *row, struct wlb_mach
 	struct wlb_error error;
 	if (row->experts)
 		return "experts";
-	if (strcmp(row->precision, "float16") != 0 && strcmp(row->precision, "bfloat16") != 0)
-		return "products in 8 or 4 bits";
+	if (strcmp(row->precision, "nvfp4") == 0)
+		return "products in 4 bits";
+	if (strcmp(row->precision, "fp8") == 0 && strcmp(row->recipe, "rowwise") == 0)
+		return "products in 8 bits with a scale for each row";
+	if (row->offloaded_layers > 0)
+		return "activations in the host's memory";
 	if (row->shard_ranks > 0)
 		return "sharding over fewer ranks than hold the same weights";
 	snprintf(text, size, "%s/libwlb/machines/%s.json", WLB_SOURCE_DIR, row->machine);

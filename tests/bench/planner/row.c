@@ -153,6 +153,7 @@ struct published_row published_row_read(const json_t *models, const json_t *sour
 		.name = text(&at, "name"),
 		.machine = text(&at, "machine"),
 		.precision = text(&at, "precision"),
+		.recipe = text(&at, "recipe"),
 		.experts = json_is_true(json_object_get(model, "experts")),
 		.layout = read_layout(&at),
 		.window_tokens = integer(&at, "window_tokens"),
@@ -163,6 +164,7 @@ struct published_row published_row_read(const json_t *models, const json_t *sour
 		.shard_ranks = (int32_t)integer(&at, "shard_ranks"),
 		.recompute = read_recompute(&at),
 		.recompute_layers = (int32_t)integer(&at, "recompute_layers"),
+		.offloaded_layers = (int32_t)integer(&at, "offloaded_layers"),
 		.gradient_bytes = (int32_t)integer(&at, "gradient_bytes"),
 		.trainer = text(&at, "preset"),
 		.attention = read_attention(&at),
@@ -178,6 +180,8 @@ struct published_row published_row_read(const json_t *models, const json_t *sour
 	    row.window_tokens < 1 || row.batch_windows < 1)
 		published_fail(source, object,
 		               "a row needs name, machine, precision, attention, window_tokens and batch_windows");
+	if (strcmp(row.precision, "fp8") == 0 && row.recipe == NULL)
+		published_fail(source, object, "a row in fp8 needs \"recipe\"");
 	if (model == NULL)
 		published_fail(source, object, "there is no model \"%s\"", name != NULL ? name : "");
 	check_model(&at, model);

@@ -30,6 +30,7 @@ static const struct field {
 	{"model", TEXT, 0, 0, NULL},
 	{"machine", TEXT, 0, 0, NULL},
 	{"precision", TEXT, 0, 0, " float16 bfloat16 fp8 mxfp8 nvfp4 "},
+	{"recipe", TEXT, 0, 0, " delayed tensorwise rowwise "}, /* of scales, where precision is fp8 */
 	{"recompute", TEXT, 0, 0, " none selective full "},
 	{"flops", TEXT, 0, 0, " causal full recomputed "},
 	{"sets_constants", FLAG, 0, 0, NULL},
@@ -48,6 +49,7 @@ static const struct field {
 	{"shard_ranks", INTEGER, 1, 1 << 20, NULL},
 	{"recompute_layers", INTEGER, 1, WLB_LAYERS_MAX, NULL},
 	{"gradient_bytes", INTEGER, 2, 4, NULL},
+	{"offloaded_layers", INTEGER, 1, WLB_LAYERS_MAX, NULL},
 	{"ep", INTEGER, 1, 1 << 10, NULL},
 	{"tp_overlap", REAL, 0, 1, NULL},
 	{"network_gbits_per_s", REAL, 1, 1e6, NULL},

@@ -26,6 +26,7 @@ struct published_rate {
 struct published_row {
 	const char *name, *machine;
 	const char *precision; /* "float16", "bfloat16", "fp8", ... */
+	const char *recipe;    /* "delayed", "tensorwise" or "rowwise"; NULL but for fp8 */
 	int experts;           /* 1: the model has experts; its shape is then not known */
 	struct wlb_model model;
 	struct wlb_layout layout;
@@ -36,6 +37,7 @@ struct published_row {
 	int32_t shard_ranks; /* over which ZeRO shards, where that is not all replicas */
 	int recompute;       /* enum wlb_recompute */
 	int32_t recompute_layers;
+	int32_t offloaded_layers;        /* whose activations are kept in the host's memory */
 	int32_t gradient_bytes;          /* 0: as the trainer has it */
 	const char *trainer, *attention; /* of libwlb/trainers; a kernel, NULL: as the trainer has it */
 	int release;                     /* 1: activations that are cheap to compute again may be released */

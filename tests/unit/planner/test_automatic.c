@@ -137,16 +137,17 @@ static void refuses_with_the_remedy(void **state)
 
 static void knows_the_types_that_slurm_names(void **state)
 {
-	static const char *const types[] = {"h100", "nvidia_h100_80gb_hbm3", "NVIDIA-A100", "mi300x"};
-	static const char *const names[] = {"H100", "H100", "A100", "MI300X"};
+	static const char *const types[] = {"h100",   "nvidia_h100_80gb_hbm3", "NVIDIA-A100",
+	                                    "mi300x", "nvidia_gb200",          "b200"};
+	static const char *const names[] = {"H100", "H100", "A100", "MI300X", "GB200", "B200"};
 	struct wlb_auto_request request = request_of(state, 1, 8);
 	struct wlb_error error;
 	request.machine = NULL;
-	for (int i = 0; i < 4; i++) {
+	for (int i = 0; i < 6; i++) {
 		struct wlb_auto found = {0};
 		request.gpu_types = types[i];
 		assert_int_equal(wlb_auto_find(&request, &found, &error), 0);
-		assert_non_null(strstr(found.machine.name, names[i]));
+		assert_string_equal(found.machine.name, names[i]);
 		wlb_auto_free(&found);
 	}
 }

@@ -55,6 +55,9 @@ static void assert_equal(const struct wlb_cost_options *a, const struct wlb_cost
 	assert_int_equal(a->keep_outputs, b->keep_outputs);
 	assert_int_equal(a->release_activations, b->release_activations);
 	assert_int_equal(a->full_attention, b->full_attention);
+	assert_int_equal(a->fp8, b->fp8);
+	assert_int_equal(a->fp8_parameters, b->fp8_parameters);
+	assert_int_equal(a->fp8_inputs, b->fp8_inputs);
 }
 
 static void the_default_is_megatron(void **state)
@@ -78,6 +81,7 @@ static void each_option_sets_its_member(void **state)
 	                                        .tp_overlap = {0.5, 0.5},
 	                                        .cp_overlap = {1.0, 1.0},
 	                                        .gradient_bytes = 2,
+	                                        .fp8_inputs = 1,
 	                                        .release_activations = 1,
 	                                        .full_attention = 1};
 	assert_equal(&said, &wanted);
@@ -85,6 +89,9 @@ static void each_option_sets_its_member(void **state)
 	                  "0",    NULL};
 	said = cost_of(others);
 	assert_true(said.overlap_gradients && !said.overlap_parameters && said.whole_rows && said.unfused_attention);
+	char *eight_bits[] = {"test", "--fp8", "tensorwise", "--fp8-param-gather", "yes", NULL};
+	said = cost_of(eight_bits);
+	assert_true(said.fp8 == WLB_FP8_TENSORWISE && said.fp8_parameters && said.fp8_inputs);
 }
 
 static void a_worker_is_what_it_is(void **state)
@@ -129,6 +136,8 @@ static void a_name_that_is_unknown_is_refused_with_those_that_there_are(void **s
 	(void)state;
 	refuses(&(struct wlb_trainer_request){.name = "megatrn"}, "nemo");
 	refuses(&(struct wlb_trainer_request){.name = "megatron", .attention = "fa9"}, "fa2 fa3 cudnn");
+	refuses(&(struct wlb_trainer_request){.name = "megatron", .fp8 = WLB_FP8_MXFP8}, "--fp8: H100 has no speed");
+	refuses(&(struct wlb_trainer_request){.name = "worker", .fp8 = WLB_FP8_DELAYED}, "--fp8: wlb-worker has no");
 }
 
 /* A user's copy of a file, with one change. */
