@@ -46,7 +46,10 @@ enum wlb_setting {
 	WLB_SETTING_OVERLAP_PP,
 	WLB_SETTING_OVERLAP_TP,
 	WLB_SETTING_BFLOAT16_GRADIENTS,
-	WLB_SETTING_LAYERS, /* from here on the shape of the model */
+	WLB_SETTING_FP8,            /* products of layers in 8 bits */
+	WLB_SETTING_FP8_RECIPE,     /* enum wlb_fp8 */
+	WLB_SETTING_FP8_PARAMETERS, /* 1: weights are gathered in 8 bits */
+	WLB_SETTING_LAYERS,         /* from here on the shape of the model */
 	WLB_SETTING_HIDDEN,
 	WLB_SETTING_FFN,
 	WLB_SETTING_HEADS,

@@ -174,14 +174,24 @@ static int sharding_of(const struct wlb_mine *mine, int zero_stage)
 	return (int)value(mine, WLB_SETTING_SHARDING, value(mine, WLB_SETTING_OPTIMIZER_SHARDED, zero_stage));
 }
 
+/* Sets the types of gradients and products, which the best plan keeps. */
+static int set_types(const struct wlb_mine *mine, struct wlb_plan_input *input, struct wlb_error *error)
+{
+	if (have(mine, WLB_SETTING_BFLOAT16_GRADIENTS))
+		input->cost.gradient_bytes = value(mine, WLB_SETTING_BFLOAT16_GRADIENTS, 0) ? 2 : 4;
+	if (!have(mine, WLB_SETTING_FP8))
+		return 0;
+	input->cost.fp8 = (enum wlb_fp8)value(mine, WLB_SETTING_FP8_RECIPE, WLB_FP8_DELAYED);
+	input->cost.fp8_parameters = (int)value(mine, WLB_SETTING_FP8_PARAMETERS, 0);
+	return wlb_machine_fp8_check(&input->machine, input->cost.fp8, error);
+}
+
 /* Sets what overlaps. Megatron-LM overlaps only what is asked for, but for sends; of the others the trainer's file has
  * the settings that their recipes have. */
 static void set_cost(struct wlb_mine *mine, const struct wlb_plan_request *request, struct wlb_plan_input *input)
 {
 	const struct wlb_cost_options *file = &input->cost;
 	int asked = mine->words.of == WLB_WORDS_OF_MEGATRON;
-	if (have(mine, WLB_SETTING_BFLOAT16_GRADIENTS))
-		input->cost.gradient_bytes = value(mine, WLB_SETTING_BFLOAT16_GRADIENTS, 0) ? 2 : 4;
 	mine->cost = *file;
 	mine->cost.overlap_gradients =
 		(int)value(mine, WLB_SETTING_OVERLAP_GRADIENTS, asked ? 0 : file->overlap_gradients);
@@ -228,7 +238,8 @@ int wlb_mine_read(char *const *words, const struct wlb_search_fixed *held, struc
 	          value(mine, WLB_SETTING_GPUS_PER_NODE, input->machine.gpus_per_node), error) < 0 ||
 	    set_window(mine, request, error) < 0 || set_layout(mine, input, error) < 0 ||
 	    set_batch(mine, request, error) < 0 || wlb_mine_model(&mine->words, request, &input->model, error) < 0 ||
-	    set_interleave(mine, request, &input->model, error) < 0 || check_held(held, &mine->fixed, error) < 0)
+	    set_interleave(mine, request, &input->model, error) < 0 || check_held(held, &mine->fixed, error) < 0 ||
+	    set_types(mine, input, error) < 0)
 		return -1;
 	set_recompute(mine, &input->model);
 	set_cost(mine, request, input);

@@ -465,11 +465,11 @@ class Plan(unittest.TestCase):
     def test_comparison_with_a_published_command(self):
         report = self.calculate("plan", "--nodes", 1, "--machine", "H100", "--compare", "--", *self.recipe)
         named = self.calculate("plan", "--nodes", 1, "--machine", "H100", "--model", "Llama-3-8B", "--seq-length", 8192,
-                               "--global-batch-size", 128, "--gradient-type", "bfloat16")
+                               "--global-batch-size", 128, "--gradient-type", "bfloat16", "--fp8", "delayed", "--fp8-param-gather", "no")
         self.assertEqual(report["parameters"], named["parameters"])
         self.assertEqual(report["time"], named["time"])
         self.assertEqual(report["compare"]["asked"], {"tp": 1, "cp": 1, "pp": 1, "dp": 8})
-        self.assertEqual(report["compare"]["not_looked_at"], ["--attention-backend", "--fp8-format"])
+        self.assertEqual(report["compare"]["not_looked_at"], ["--attention-backend"])
         given = self.settings(report, "given")
         self.assertEqual([name for name in given if not given[name]],
                          ["--pipeline-model-parallel-size", "--num-virtual-stages-per-pipeline-rank", "--recompute-granularity",

@@ -46,7 +46,7 @@ static void options_of_megatron(void **state)
 	                   "a/pretrain_gpt.py", "--pipeline-model-parallel-size=4", "--tensor-model-parallel-size", "2",
 	                   "--tensor-model-parallel-size", "8", "--sequence-parallel", "--no-overlap-p2p-communication",
 	                   "--recompute-granularity", "full", "--recompute-method=block", "--lr", "1e-4", "--data-path",
-	                   "0.5", "a", "0.5", "--fp8-format", "hybrid", "-x"),
+	                   "0.5", "a", "0.5", "--attention-backend", "fused", "-x"),
 	             WLB_WORDS_OF_MEGATRON);
 	has(&w, WLB_SETTING_TP, 8);
 	has(&w, WLB_SETTING_PP, 4);
@@ -57,7 +57,7 @@ static void options_of_megatron(void **state)
 	assert_false(wlb_trainer_words_have(&w, WLB_SETTING_CP));
 	assert_int_equal(wlb_trainer_words_value(&w, WLB_SETTING_CP, 5), 5);
 	assert_int_equal(w.unread_count, 2);
-	assert_memory_equal(w.unread[0].text, "--fp8-format", (size_t)w.unread[0].bytes);
+	assert_memory_equal(w.unread[0].text, "--attention-backend", (size_t)w.unread[0].bytes);
 	assert_memory_equal(w.unread[1].text, "-x", (size_t)w.unread[1].bytes);
 }
 
