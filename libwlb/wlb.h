@@ -6,8 +6,8 @@
  *
  * Some functions are for other trainers and planners; no program of WLB calls them: wlb_pack_balanced,
  * wlb_gemm_seconds, wlb_shards_lengths, wlb_shards_tokens, wlb_shards_rows, wlb_shards_pairs, wlb_machine_gather_s,
- * wlb_machine_reduce_s, wlb_machine_node_send_s, wlb_machine_stream_s, wlb_memory_stage. Each has a unit test in
- * tests/unit/libwlb.
+ * wlb_machine_reduce_s, wlb_machine_root_s, wlb_machine_node_send_s, wlb_machine_stream_s, wlb_memory_stage. Each has a
+ * unit test in tests/unit/libwlb.
  */
 #ifndef WLB_H
 #define WLB_H
@@ -825,6 +825,11 @@ double wlb_machine_gather_s(const struct wlb_machine *machine, int ranks, int ra
 double wlb_machine_reduce_s(const struct wlb_machine *machine, int ranks, int ranks_per_node, int crosses_switch,
                             double bytes);
 
+/* Seconds of a broadcast from one rank, or a reduction to one, for which NCCL has a ring through all ranks alone
+ * (src/graph/tuning.cc); its arguments are as above. */
+double wlb_machine_root_s(const struct wlb_machine *machine, int ranks, int ranks_per_node, int crosses_switch,
+                          double bytes);
+
 /* Seconds of a message of `bytes` between two ranks of a node. */
 double wlb_machine_node_send_s(const struct wlb_machine *machine, double bytes);
 
@@ -884,8 +889,12 @@ struct wlb_cost_options {
 	                          in memory; with WLB_RECOMPUTE_NONE they are kept for the backward pass */
 	int whole_rows;        /* 1: each tensor-parallel rank has all rows of the residual stream and of the norms; 0:
 	                          its share of them (sequence parallelism, Korthikanti et al. 2022) */
+	int owned_tensors;     /* 1: ZeRO-1 gives whole tensors to ranks: each is reduced to its rank and sent from it to
+	                          all others; 0: all of a chunk are one buffer, of which each rank has a share */
 	double elementwise;    /* how many times their least memory traffic norms, sums, gated product and loss have: 1
 	                          where they are fused; 0 counts as 1 */
+	int early_stop;        /* 1: layers are recomputed up to their last product, whose result no backward pass reads;
+	                          0: to their end */
 	double growth; /* share by which computation takes longer with each doubling of the GPUs beyond 8, 0 to 0.1: on
 	                  more of them the slowest is slower */
 };

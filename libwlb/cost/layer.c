@@ -266,6 +266,35 @@ double wlb_layer_selective_s(const struct wlb_layer_cost *cost, double tokens)
 	return sum;
 }
 
+/* Seconds of the sum after the last product of a layer. */
+static double last_sum_s(const struct wlb_layer_cost *cost, double tokens, double calls)
+{
+	const struct stream *sums = &streams[1];
+	return one_stream_s(cost, sums, tokens, calls).forward / sums->calls;
+}
+
+/* 1: an operation of the backward pass reads the result of a layer's last product. */
+static int last_is_read(const struct wlb_layer_cost *cost)
+{
+	return has_part(cost, EXPERTS) || has_part(cost, FURTHER_NORMS);
+}
+
+double wlb_layer_last_s(const struct wlb_layer_cost *cost, double tokens)
+{
+	if (!(tokens > 0.0) || last_is_read(cost))
+		return 0.0;
+	return wlb_machine_gemm_s(cost->machine, tokens, width_of(cost, MLP), width_of(cost, HIDDEN)) +
+	       last_sum_s(cost, tokens, 1.0);
+}
+
+double wlb_layer_last_least_s(const struct wlb_layer_cost *cost, double tokens)
+{
+	if (last_is_read(cost))
+		return 0.0;
+	return 2.0 * tokens * width_of(cost, MLP) * width_of(cost, HIDDEN) / wlb_machine_gemm_most(cost->machine) +
+	       last_sum_s(cost, tokens, 0.0);
+}
+
 /* Bytes of a score that attention which is not fused reads and writes beside its products: a scaled and masked softmax
  * and dropout in two bytes, with a byte for its mask; backward the gradients of both. */
 static const struct wlb_seconds score_bytes = {9.0, 11.0};

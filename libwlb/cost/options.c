@@ -55,8 +55,9 @@ int wlb_cost_options_check(const struct wlb_cost_options *options, struct wlb_er
 		return wlb_fail(error, "elementwise is %g: it must be 0, or between 1 and 100", options->elementwise);
 	if (!(options->growth >= 0.0 && options->growth <= 0.1))
 		return wlb_fail(error, "growth is %g: it must lie between 0 and 0.1", options->growth);
-	if (options->trainer == WLB_COST_WORKER && (options->unfused_attention || options->whole_rows))
-		return wlb_fail(error, "unfused_attention and whole_rows must be 0 for wlb-worker");
+	if (options->trainer == WLB_COST_WORKER &&
+	    (options->unfused_attention || options->whole_rows || options->early_stop))
+		return wlb_fail(error, "unfused_attention, whole_rows and early_stop must be 0 for wlb-worker");
 	if (options->gradient_bytes != 2 && options->gradient_bytes != 4 && options->gradient_bytes != 8)
 		return wlb_fail(error, "gradient_bytes is %d: it must be 2, 4 or 8", options->gradient_bytes);
 	return 0;

@@ -52,9 +52,13 @@ static struct work work_of(const struct wlb_search *search, const struct wlb_pla
 	double tp_backward_s = (options->whole_rows ? 4.0 : 6.0) * (1.0 - options->tp_overlap.backward) * tp_s;
 	struct wlb_seconds keys = gather_keys_s(search, plan, tokens * l->cp);
 	double gathers_back = options->trainer == WLB_COST_WORKER ? 1.0 : 2.0;
+	/* What ends early leaves the last product and the last of four collectives out. */
+	double left_out_s =
+		options->early_stop ? slowest_rank * wlb_layer_last_least_s(&cost, tokens) + tp_forward_s / 4.0 : 0.0;
 	return (struct work){
-		.layer_s = (1.0 + recomputed) * (slowest_rank * (linear.forward + attention.forward) + tp_forward_s) +
-	                   slowest_rank * (linear.backward + attention.backward) + tp_backward_s,
+		.layer_s = (1.0 + recomputed) * (slowest_rank * (linear.forward + attention.forward) + tp_forward_s) -
+	                   recomputed * left_out_s + slowest_rank * (linear.backward + attention.backward) +
+	                   tp_backward_s,
 		.keys_s = (1.0 + recomputed) * keys.forward + gathers_back * keys.backward,
 		.head_s = slowest_rank * (head.forward + head.backward),
 	};

@@ -543,6 +543,11 @@ static void experts_share_the_tokens(void **state)
 	double bytes = 4096.0 * 2.0 * (4.0 * 2.0 * 4096.0 + 3.0 * 7168.0);
 	double more_s = others.forward - wlb_layer_elementwise_s(&of_dense, 4096).forward;
 	assert_near(more_s, bytes / machine.memory_bytes_per_s + 2.0 * machine.operation_s, 1e-9);
+	/* The backward pass reads what the last product of experts gives, and that before a norm. */
+	assert_true(wlb_layer_last_s(&of_dense, 4096) > wlb_layer_last_least_s(&of_dense, 4096));
+	assert_true(wlb_layer_last_least_s(&of_dense, 4096) > 0.0 && wlb_layer_last_s(&cost, 4096) == 0.0);
+	dense.family = WLB_FAMILY_GEMMA2;
+	assert_true(wlb_layer_last_s(&of_dense, 4096) == 0.0 && wlb_layer_last_least_s(&of_dense, 4096) == 0.0);
 }
 
 /* Of 3 matrices 2 are left, and of the activation's 3 and 5 elements 2 and 3. */
