@@ -110,8 +110,9 @@ static const char *read_attention(const struct place *at)
 	static const struct {
 		const char *words, *kernel;
 	} kernels[] = {
-		{"unfused", "unfused"}, {"FlashAttention 1", "fa1"}, {"FlashAttention 2", "fa2"},
-		{"cuDNN", "cudnn"},     {"SDPA of PyTorch", "sdpa"}, {"SDPA of PyTorch, FlashAttention 2", "sdpa"},
+		{"unfused", "unfused"},      {"FlashAttention 1 in Triton", "fa1-triton"},
+		{"FlashAttention 2", "fa2"}, {"cuDNN", "cudnn"},
+		{"SDPA of PyTorch", "sdpa"}, {"SDPA of PyTorch, FlashAttention 2", "sdpa"},
 	};
 	const char *told = text(at, "attention");
 	for (size_t i = 0; told != NULL && i < sizeof(kernels) / sizeof(kernels[0]); i++)
@@ -162,6 +163,7 @@ struct published_row published_row_read(const json_t *models, const json_t *sour
 		.attention = read_attention(&at),
 		.release = json_is_true(field(&at, "release")),
 		.tp_overlap = number(&at, "tp_overlap", -1.0),
+		.overlap_gradients = json_is_true(field(&at, "overlap_gradients")),
 		.overlap = !json_is_false(field(&at, "overlap")),
 		.network_gbits_per_s = number(&at, "network_gbits_per_s", 0.0),
 		.rate = read_rate(&at),
