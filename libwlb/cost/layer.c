@@ -276,7 +276,7 @@ static double last_sum_s(const struct wlb_layer_cost *cost, double tokens, doubl
 /* 1: an operation of the backward pass reads the result of a layer's last product. */
 static int last_is_read(const struct wlb_layer_cost *cost)
 {
-	return has_part(cost, EXPERTS) || has_part(cost, FURTHER_NORMS);
+	return has_part(cost, EXPERTS) || wlb_family(cost->model->family)->norms != WLB_NORMS_BEFORE;
 }
 
 double wlb_layer_last_s(const struct wlb_layer_cost *cost, double tokens)
