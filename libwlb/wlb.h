@@ -891,6 +891,8 @@ struct wlb_cost_options {
 	                          its share of them (sequence parallelism, Korthikanti et al. 2022) */
 	int owned_tensors;     /* 1: ZeRO-1 gives whole tensors to ranks: each is reduced to its rank and sent from it to
 	                          all others; 0: all of a chunk are one buffer, of which each rank has a share */
+	int fused_loss;        /* 1: the loss is one kernel in either direction, which has each logit in two bytes; 0: as in
+	                          Megatron-LM r0.8, with a copy in float32 and an operation for each step */
 	double elementwise;    /* how many times their least memory traffic norms, sums, gated product and loss have: 1
 	                          where they are fused; 0 counts as 1 */
 	int early_stop;        /* 1: layers are recomputed up to their last product, whose result no backward pass reads;

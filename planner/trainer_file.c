@@ -30,6 +30,7 @@ static const struct member members[] = {
 	{"whole_rows", FLAG, MEMBER(whole_rows), 0.0, 1.0},
 	{"early_stop", FLAG, MEMBER(early_stop), 0.0, 1.0},
 	{"owned_tensors", FLAG, MEMBER(owned_tensors), 0.0, 1.0},
+	{"fused_loss", FLAG, MEMBER(fused_loss), 0.0, 1.0},
 	{"elementwise", REAL, MEMBER(elementwise), 1.0, 100.0},
 	{"growth", REAL, MEMBER(growth), 0.0, 0.1},
 };

@@ -100,6 +100,10 @@ enum { STREAMS = sizeof(streams) / sizeof(streams[0]) };
  * product with the loss's gradient (8) and the copy in bfloat16 (6). */
 static const struct wlb_seconds logit_bytes = {38.0, 14.0};
 
+/* The same of one kernel in either direction: it reads the logit, and writes its gradient (flash-attn 1.0.9,
+ * losses/cross_entropy.py). */
+static const struct wlb_seconds fused_logit_bytes = {2.0, 4.0};
+
 static double stream_s(const struct wlb_layer_cost *cost, double bytes)
 {
 	return bytes / cost->machine->memory_bytes_per_s;
@@ -374,6 +378,9 @@ static struct wlb_seconds loss_s(const struct wlb_layer_cost *cost, double logit
 				direction_s(cost, calls, logits, 0.0, capped ? WLB_OP_ADD : WLB_OPERATIONS),
 			direction_s(cost, calls, logits, 0.0, WLB_OP_CROSS_ENTROPY_GRADIENT),
 		};
+	if (cost->options->fused_loss)
+		return (struct wlb_seconds){stream_s(cost, fused_logit_bytes.forward * logits),
+		                            stream_s(cost, fused_logit_bytes.backward * logits)};
 	return (struct wlb_seconds){stream_s(cost, elementwise(cost) * logit_bytes.forward * logits),
 	                            stream_s(cost, elementwise(cost) * logit_bytes.backward * logits)};
 }

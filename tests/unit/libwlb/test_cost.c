@@ -629,6 +629,15 @@ static void rows_and_elementwise_traffic_are_the_trainers(void **state)
 	machine.operation_s = 0.0;
 	assert_near(wlb_layer_elementwise_s(&slow, 4096).backward, 3.0 * wlb_layer_elementwise_s(&alone, 4096).backward,
 	            1e-12);
+	/* A fused loss has 2 bytes of a logit forward and 4 backward for 38 and 14, whatever the other operations have.
+	 */
+	double logit_s = 4096.0 * (double)model.vocab_size / machine.memory_bytes_per_s;
+	other.elementwise = 1.0;
+	struct wlb_seconds apart = wlb_head_s(&slow, 4096), fused;
+	other.fused_loss = 1;
+	fused = wlb_head_s(&slow, 4096);
+	assert_near(apart.forward - fused.forward, 36.0 * logit_s, 1e-9);
+	assert_near(apart.backward - fused.backward, 10.0 * logit_s, 1e-9);
 }
 
 /* Four times as many GPUs as a node has: two doublings. */
