@@ -8,7 +8,7 @@
 
 #include "planner/data_file.h"
 
-enum { MOST_STEPS = 10000, FEWEST_NEAR = 4 };
+enum { MOST_STEPS = 10000, FEWEST_NEAR = 4, FEWEST_SOURCES = 2 };
 
 static const double window_factor = 2.0, gpus_factor = 64.0, level = 0.9;
 
@@ -107,9 +107,9 @@ static int by_off(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Which of the steps that are near count, and of how many sources at least. */
+/* Which of the steps that are near count. */
 struct choice {
-	int any_trainer, with_constants, fewest_sources;
+	int any_trainer, with_constants;
 };
 
 static int counts(const struct wlb_published_step *step, const struct wlb_published_question *question,
@@ -156,7 +156,7 @@ static struct wlb_published_near find(const struct wlb_published *published,
 	struct wlb_published_near near = {0};
 	struct near_step steps[MOST_STEPS];
 	collect(published, question, choice, steps, &near);
-	if (near.steps < FEWEST_NEAR || near.sources < choice->fewest_sources)
+	if (near.steps < FEWEST_NEAR || near.sources < FEWEST_SOURCES)
 		return (struct wlb_published_near){0};
 	qsort(steps, (size_t)near.steps, sizeof(steps[0]), by_off);
 	int32_t at = 0;
@@ -170,7 +170,7 @@ static struct wlb_published_near find(const struct wlb_published *published,
 struct wlb_published_near wlb_published_near(const struct wlb_published *published,
                                              const struct wlb_published_question *question)
 {
-	static const struct choice choices[] = {{0, 0, 2}, {1, 0, 1}, {1, 1, 1}};
+	static const struct choice choices[] = {{0, 0}, {1, 0}, {1, 1}};
 	struct wlb_published_near near = {0};
 	for (size_t i = 0; i < sizeof(choices) / sizeof(choices[0]) && near.kind == WLB_PUBLISHED_UNKNOWN; i++)
 		near = find(published, question, &choices[i]);

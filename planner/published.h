@@ -37,7 +37,7 @@ struct wlb_published_question {
 
 /* What is known of a prediction. */
 enum wlb_published_kind {
-	WLB_PUBLISHED_UNKNOWN,    /* fewer steps than a few are near */
+	WLB_PUBLISHED_UNKNOWN,    /* fewer than four steps, or those of one source alone, are near */
 	WLB_PUBLISHED_CALIBRATED, /* those that are near set constants of the model */
 	WLB_PUBLISHED_PREDICTED,  /* some of them set none */
 };
@@ -50,8 +50,8 @@ struct wlb_published_near {
 };
 
 /* Finds the steps on the same machine, with a window of half to twice the length, on a 64th to 64 times the GPUs: those
- * of the same trainer where two sources have it, else of any, and where these are fewer than four with those that set
- * constants. The interval is the same factor in both directions, since a source that is not known is as likely to be
+ * of the same trainer, else of any, else with those that set constants: the first of these that are four steps of two
+ * sources at least, since one source does not tell how far another is off. The interval is the same factor in both directions, since a source that is not known is as likely to be
  * off in one as in the other: nine tenths of the weight of all steps are off by no more. Each source has the same
  * weight, since its steps are off by alike shares (a random effect of the source). */
 struct wlb_published_near wlb_published_near(const struct wlb_published *published,

@@ -66,19 +66,11 @@ static void steps_near_the_question_are_told(void **state)
 	assert_int_equal(near.kind, WLB_PUBLISHED_PREDICTED);
 	assert_true(near.steps == 24 && near.sources == 2 && near.any_trainer);
 	assert_interval(&near, 0.85);
-	/* Without one of them the other is left: 20 steps, of which 18 are within. */
+	/* Without one of them those that set constants count too. */
 	near = near_of(&published, "H100", "nemo", 8192, 1, 1);
-	assert_true(near.steps == 20 && near.sources == 1 && !near.any_trainer);
-	assert_interval(&near, 1.2);
-	/* Steps that set constants count where fewer than four others are near; a window of 2,048 is near theirs alone.
-	 */
-	near = near_of(&published, "H100", "megatron", 2048, 8, -1);
-	assert_int_equal(near.kind, WLB_PUBLISHED_CALIBRATED);
-	assert_true(near.steps == 5 && near.sources == 1);
-	assert_interval(&near, 0.95);
-	near = near_of(&published, "H100", "megatron", 4096, 8, 0);
 	assert_int_equal(near.kind, WLB_PUBLISHED_PREDICTED);
-	assert_true(near.steps == 4 && near.sources == 1 && near.any_trainer);
+	assert_true(near.steps == 25 && near.sources == 2 && near.any_trainer);
+	assert_interval(&near, 0.85);
 	wlb_published_free(&published);
 }
 
@@ -99,12 +91,22 @@ static void a_trainer_of_two_sources_counts_alone(void **state)
 	near = near_of(&published, "H100", "nemo", 8192, 8, 0);
 	assert_true(near.steps == 12 && near.sources == 2 && near.any_trainer);
 	wlb_published_free(&published);
+	source(first, sizeof(first), "true", "nemo", 8192, 2);
+	source(second, sizeof(second), "true", "nemo", 8192, 3);
+	snprintf(text, sizeof(text), "{\"sources\": [%s, %s]}", first, second);
+	assert_int_equal(parse(text, &published, &error), 0);
+	near = near_of(&published, "H100", "nemo", 8192, 8, -1);
+	assert_int_equal(near.kind, WLB_PUBLISHED_CALIBRATED);
+	assert_interval(&near, 0.97);
+	wlb_published_free(&published);
 }
 
 static void what_is_not_near_is_unknown(void **state)
 {
 	(void)state;
 	struct wlb_published published = three();
+	/* Five steps of one source. */
+	assert_int_equal(near_of(&published, "H100", "megatron", 2048, 8, -1).kind, WLB_PUBLISHED_UNKNOWN);
 	assert_int_equal(near_of(&published, "A100", "nemo", 8192, 8, -1).kind, WLB_PUBLISHED_UNKNOWN);
 	assert_int_equal(near_of(&published, "H100", "nemo", 16385, 8, -1).kind, WLB_PUBLISHED_UNKNOWN);
 	assert_int_equal(near_of(&published, "H100", "nemo", 8192, 513, -1).kind, WLB_PUBLISHED_UNKNOWN);
