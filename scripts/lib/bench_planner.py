@@ -34,11 +34,12 @@ published time is within the interval that it would tell if their source were no
 fewer than 4 such rows of 2 sources are left.
 
 - **Calibrated to**: Megatron Core's table set six numbers: `gemm_efficiency`, `gemm_tile_depth`, `operation_s` and the
-  share of memory bandwidth (75%) of H100, the share of tensor-parallel communication that is hidden (`tp_overlap`, 0.85),
-  and `products` of `megatron`. TorchTitan's steps of 2024 set `gemm_efficiency` of A100. BigScience's set `elementwise` of
-  `bigscience`, which `nemo-2022` takes over. TorchTitan's benchmarks folder set `gemm_efficiency` of H100-500W, `elementwise`
-  of `torchtitan-eager` and the overlap of Async TP; it and MaxText's recipes set `growth`. All others are from measurements
-  of kernels, which the files name, or counted in a program's code.
+  share of memory bandwidth (75%) of H100, the share of tensor-parallel communication that is hidden (`tp_overlap`,
+  0.85), and `products` of `megatron`. TorchTitan's steps of 2024 set `gemm_efficiency` of A100, and that its kernels of
+  attention are as fast as FlashAttention-2's paper has them, and not as under a limit of power. BigScience's set
+  `elementwise` of `bigscience`, which `nemo-2022` takes over. TorchTitan's benchmarks folder set `gemm_efficiency` of
+  H100-500W, `elementwise` of `torchtitan-eager` and the overlap of Async TP; it and MaxText's recipes set `growth`. All
+  others are from measurements of kernels, which the files name, or counted in a program's code.
 - **Held out**: sources whose title has a SHA-256 that begins with a byte below 0x98, but Megatron Core's. The rows and this
   rule were written down before any new row was predicted; no constant is set with their rows.
 - **What the errors of held-out sources led to**: which trainer's file a source has was chosen by what its program is, but

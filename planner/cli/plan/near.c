@@ -29,7 +29,8 @@ int wlb_near_find(const struct wlb_plan_request *request, const struct wlb_plan_
 void wlb_near_print(const struct wlb_published_near *near)
 {
 	if (near->kind == WLB_PUBLISHED_UNKNOWN) {
-		puts("  unknown how far off: near this machine, window and number of GPUs are fewer than four published "
+		puts("  unknown how far off: near this machine, window and number of GPUs are fewer than four "
+		     "published "
 		     "steps of two sources");
 		return;
 	}

@@ -598,7 +598,7 @@ class Text(unittest.TestCase):
                       f"9 of 10 took between {100 * (1 - near['lower']):.0f}% less and {100 * (near['upper'] - 1):.0f}% more time than predicted", lines)
         lines, report = self.both("plan", "--nodes", 8, "--seq-length", 262144, "--global-batch-size", 64)
         self.assertEqual(report["uncertainty"], {"kind": "unknown"})
-        self.assertIn("  unknown how far off: no published step near this machine, window and number of GPUs", lines)
+        self.assertIn("  unknown how far off: near this machine, window and number of GPUs are fewer than four published steps of two sources", lines)
 
     def test_plan(self):
         lines, report = self.both("plan", *self.job, "--down", "2,5:6", "--top", 2)
