@@ -50,10 +50,11 @@ struct wlb_published_near {
 };
 
 /* Finds the steps on the same machine, with a window of half to twice the length, on a 64th to 64 times the GPUs: those
- * of the same trainer, else of any, else with those that set constants: the first of these that are four steps of two
- * sources at least, since one source does not tell how far another is off. The interval is the same factor in both directions, since a source that is not known is as likely to be
- * off in one as in the other: nine tenths of the weight of all steps are off by no more. Each source has the same
- * weight, since its steps are off by alike shares (a random effect of the source). */
+ * of the same trainer, else of any, else with those that set constants; the first of these that are four steps of two
+ * sources at least, since one source does not tell how far another is off. Each source has the same weight, since its
+ * steps are off by alike shares (a random effect of the source). Nine tenths of the weight are off by no more than the
+ * bounds, which are the same factor in both directions: a further source is as likely to be off in one as in the other.
+ */
 struct wlb_published_near wlb_published_near(const struct wlb_published *published,
                                              const struct wlb_published_question *question);
 

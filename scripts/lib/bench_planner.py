@@ -23,15 +23,15 @@ row has its own network, kernel of attention, type of gradients, and overlap. Wh
 interleaving and recomputation is the fastest that fits. An error is predicted over published time, less 1: below 0 the
 prediction is too short.
 
-`wlb plan` tells between which times 9 of 10 published steps near a prediction were, from
-[these rows](../../libwlb/published/steps.json): of the same machine, a window of half to twice the length, a 64th to 64 times
-the GPUs, and of the same trainer where two sources have it. The rows of a source are off by alike shares, so that each source
-has the same weight, and one alone does not tell how far another is off; and the interval is the same factor in both
-directions, since nobody knows in which a further source is off. Rows that set constants count where fewer than 4 others of 2
-sources are near. Of such rules the one was taken that has the smallest
-median half-width, with 9 of 10 covered, for the sources that are not held out. *In its interval* counts the rows whose
-published time is within the interval that it would tell if their source were not there; the others of a line are *unknown*:
-fewer than 4 such rows of 2 sources are left.
+`wlb plan` tells between which times 9 of 10 published steps near a prediction were, from [these
+rows](../../libwlb/published/steps.json): of the same machine, a window of half to twice the length, a 64th to 64 times
+the GPUs, and of the same trainer where two sources have it. The rows of a source are off by alike shares, so that each
+source has the same weight, and one alone does not tell how far another is off; and the interval is the same factor in
+both directions, since nobody knows in which a further source is off. Rows that set constants count where fewer than 4
+others of 2 sources are near. Of such rules the one was taken that has the smallest median half-width, with 9 of 10
+covered, for the sources that are not held out. *In its interval* counts the rows whose published time is within the
+interval that it would tell if their source were not there; the others of a line are *unknown*: fewer than 4 such rows
+of 2 sources are left.
 
 - **Calibrated to**: Megatron Core's table set six numbers: `gemm_efficiency`, `gemm_tile_depth`, `operation_s` and the
   share of memory bandwidth (75%) of H100, the share of tensor-parallel communication that is hidden (`tp_overlap`,
@@ -59,9 +59,9 @@ fewer than 4 such rows of 2 sources are left.
     model that they showed to be missing."""
 
 STATE = """
-**Where it stays off**: Pax of JAX-Toolbox, whose recomputation of single operations the planner cannot express, and NeMo
-Megatron's 175B of 2022, which took longer than the same layers did in papers of that year. Windows of 16,384 tokens and
-more are of few sources, on A100 of one."""
+**Where it stays off**: Pax of JAX-Toolbox, which recomputes all but the products and finds rows of the embedding by one, and
+the planner can express neither; and NeMo Megatron's 175B of 2022, for which no cause was found. Windows of 16,384 tokens
+and more are of few sources, on A100 of one."""
 
 REASONS = """
 ## What the planner cannot express

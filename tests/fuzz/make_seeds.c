@@ -213,11 +213,13 @@ static const struct {
          "{\"name\":\"x\",\"program\":\"megatron\",\"attention\":\"te\",\"tp_overlap\":0.5,\"cp_overlap\":0,"
          "\"overlap_gradients\":true,\"overlap_parameters\":true,\"overlap_pp\":true,"
          "\"gradient_type\":\"float32\",\"keep_outputs\":false,\"release_activations\":false,"
-         "\"whole_rows\":false,\"early_stop\":true,\"owned_tensors\":true,\"fused_loss\":true,\"elementwise\":1,\"growth\":0.01,\"products\":{\"H100\":1.1},"
+         "\"whole_rows\":false,\"early_stop\":true,\"owned_tensors\":true,\"fused_loss\":true,"
+         "\"elementwise\":1,\"growth\":0.01,\"products\":{\"H100\":1.1},"
          "\"sources\":{\"attention\":\"a\",\"tp_overlap\":\"a\",\"cp_overlap\":\"a\","
          "\"overlap_gradients\":\"a\",\"overlap_parameters\":\"a\",\"overlap_pp\":\"a\","
          "\"gradient_type\":\"a\",\"keep_outputs\":\"a\",\"release_activations\":\"a\","
-         "\"whole_rows\":\"a\",\"early_stop\":\"a\",\"owned_tensors\":\"a\",\"fused_loss\":\"a\",\"elementwise\":\"a\",\"growth\":\"a\",\"products\":\"a\"}}"},
+         "\"whole_rows\":\"a\",\"early_stop\":\"a\",\"owned_tensors\":\"a\",\"fused_loss\":\"a\","
+         "\"elementwise\":\"a\",\"growth\":\"a\",\"products\":\"a\"}}"},
 	{"machine/published",
          "{\"sources\":[{\"sets_constants\":false,\"steps\":[[\"H100\",\"nemo\",8192,8,1.1],"
          "[\"H100\",\"nemo\",8192,8,0.9],[\"H100\",\"nemo\",8192,8,1],[\"H100\",\"nemo\",8192,8,1]]}]}"},

@@ -30,8 +30,7 @@ void wlb_near_print(const struct wlb_published_near *near)
 {
 	if (near->kind == WLB_PUBLISHED_UNKNOWN) {
 		puts("  unknown how far off: near this machine, window and number of GPUs are fewer than four "
-		     "published "
-		     "steps of two sources");
+		     "published steps of two sources");
 		return;
 	}
 	printf("  %s: near this are %d published steps (%d sources%s); "
