@@ -6,8 +6,8 @@
  *
  * Some functions are for other trainers and planners; no program of WLB calls them: wlb_pack_balanced,
  * wlb_gemm_seconds, wlb_shards_lengths, wlb_shards_tokens, wlb_shards_rows, wlb_shards_pairs, wlb_machine_gather_s,
- * wlb_machine_reduce_s, wlb_machine_node_send_s, wlb_machine_stream_s, wlb_memory_stage. Each has a unit test in
- * tests/unit/libwlb.
+ * wlb_machine_reduce_s, wlb_machine_root_s, wlb_machine_node_send_s, wlb_machine_stream_s, wlb_memory_stage. Each has a
+ * unit test in tests/unit/libwlb.
  */
 #ifndef WLB_H
 #define WLB_H
@@ -853,6 +853,11 @@ double wlb_machine_gather_s(const struct wlb_machine *machine, int ranks, int ra
 double wlb_machine_reduce_s(const struct wlb_machine *machine, int ranks, int ranks_per_node, int crosses_switch,
                             double bytes);
 
+/* Seconds of a broadcast from one rank, or a reduction to one, for which NCCL has a ring through all ranks alone
+ * (src/graph/tuning.cc); its arguments are as above. */
+double wlb_machine_root_s(const struct wlb_machine *machine, int ranks, int ranks_per_node, int crosses_switch,
+                          double bytes);
+
 /* Seconds of a message of `bytes` between two ranks of a node. */
 double wlb_machine_node_send_s(const struct wlb_machine *machine, double bytes);
 
@@ -912,9 +917,15 @@ struct wlb_cost_options {
 	                          in memory; with WLB_RECOMPUTE_NONE they are kept for the backward pass */
 	int whole_rows;        /* 1: each tensor-parallel rank has all rows of the residual stream and of the norms; 0:
 	                          its share of them (sequence parallelism, Korthikanti et al. 2022) */
-	double elementwise;    /* how many times their least memory traffic norms, sums, gated product and loss have: 1
-	                          where they are fused; 0 counts as 1 */
-	enum wlb_fp8 fp8;      /* the products of layers; attention, router, embedding and head stay as they are */
+	int owned_tensors; /* 1: ZeRO-1 gives whole tensors to ranks: each is reduced to its rank and sent from it to
+	                      all others; 0: all of a chunk are one buffer, of which each rank has a share */
+	int fused_loss;    /* 1: the loss is one kernel in either direction, which has each logit in two bytes; 0: as in
+	                      Megatron-LM r0.8, with a copy in float32 and an operation for each step */
+	double elementwise; /* how many times their least memory traffic norms, sums, gated product and loss have: 1
+	                       where they are fused; 0 counts as 1 */
+	int early_stop;     /* 1: layers are recomputed up to their last product, whose result no backward pass reads;
+	                       0: to their end */
+	enum wlb_fp8 fp8;   /* the products of layers; attention, router, embedding and head stay as they are */
 	int fp8_parameters; /* 1: weights of layers are kept and gathered in 8 bits, where products have them; 0: in the
 	                       type of the activations, and their casts are kept beside them */
 	int fp8_inputs; /* 1: the inputs of these products are kept for the backward pass in 8 bits; 0: as they came */

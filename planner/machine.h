@@ -11,8 +11,9 @@
 /* The row of --machine in a table of options; `field` is the offset of a const char *. */
 #define WLB_MACHINE_OPTION(field)                                                                                      \
 	.name = "machine", .kind = WLB_OPTION_TEXT, .offset = (field), .initial = "H100",                              \
-	.choices = "A100|B200|B300|CPU|GB200|GB300|H100|H200|MI300X", .open = true, .value = "NAME|FILE",              \
-	.help = "kind of GPU and node: H100, H200, B200, B300, GB200, GB300, A100, MI300X, CPU, or a file like those " \
+	.choices = "A100|B200|B300|CPU|GB200|GB300|H100|H100-500W|H200|MI300X", .open = true, .value = "NAME|FILE",    \
+	.help = "kind of GPU and node: H100, H100-500W, H200, B200, B300, GB200, GB300, A100, MI300X, CPU, or a file " \
+	        "like those "                                                                                          \
 		"of share/wlb/machines"
 
 /* `from` is a file where it ends in ".json", else the name, in any case of letters, of one in the folder of machines:

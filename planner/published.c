@@ -8,9 +8,9 @@
 
 #include "planner/data_file.h"
 
-enum { MOST_STEPS = 10000, FEWEST_NEAR = 4 };
+enum { MOST_STEPS = 10000, FEWEST_NEAR = 4, FEWEST_SOURCES = 2 };
 
-static const double window_factor = 2.0, gpus_factor = 8.0;
+static const double window_factor = 2.0, gpus_factor = 64.0, level = 0.9;
 
 /* ["H100", "nemo", window in tokens, GPUs, predicted over published time] */
 static int read_step(json_t *value, struct wlb_published_step *step, struct wlb_error *error)
@@ -95,45 +95,84 @@ static int is_near(const struct wlb_published_step *step, const struct wlb_publi
 	       within_factor(step->gpus, question->gpus, gpus_factor);
 }
 
-static int by_value(const void *a, const void *b)
+/* A step that is near. The steps of a source are off by alike shares: all of them have a weight of 1 together. */
+struct near_step {
+	double off; /* |log(ratio)| */
+	double weight;
+};
+
+static int by_off(const void *a, const void *b)
 {
-	double x = *(const double *)a, y = *(const double *)b;
+	double x = ((const struct near_step *)a)->off, y = ((const struct near_step *)b)->off;
 	return (x > y) - (x < y);
 }
 
-/* Of the steps that are near, and of this trainer alone or of any, and that set constants or do not. */
-static struct wlb_published_near find(const struct wlb_published *published,
-                                      const struct wlb_published_question *question, int any_trainer, int constants,
-                                      int fewest_sources)
+/* Which of the steps that are near count. */
+struct choice {
+	int any_trainer, with_constants;
+};
+
+static int counts(const struct wlb_published_step *step, const struct wlb_published_question *question,
+                  const struct choice *choice)
 {
-	struct wlb_published_near near = {.any_trainer = any_trainer};
-	double errors[MOST_STEPS];
-	int32_t last = -1; /* steps are in the order of sources */
+	return is_near(step, question) && (choice->with_constants || !step->sets_constants) &&
+	       (choice->any_trainer || strcasecmp(step->trainer, question->trainer) == 0);
+}
+
+static void weigh(struct near_step *steps, int32_t first, int32_t end)
+{
+	for (int32_t i = first; i < end; i++)
+		steps[i].weight = 1.0 / (end - first);
+}
+
+/* Collects the steps that count; those of a source follow each other in the file. */
+static void collect(const struct wlb_published *published, const struct wlb_published_question *question,
+                    const struct choice *choice, struct near_step *steps, struct wlb_published_near *near)
+{
+	int32_t first = 0, last_source = -1;
+	near->kind = WLB_PUBLISHED_CALIBRATED;
 	for (size_t i = 0; i < published->count; i++) {
 		const struct wlb_published_step *step = &published->steps[i];
-		if (step->sets_constants != constants || !is_near(step, question) ||
-		    (!any_trainer && strcasecmp(step->trainer, question->trainer) != 0))
+		if (!counts(step, question, choice))
 			continue;
-		errors[near.steps++] = fabs(step->ratio - 1.0);
-		near.sources += step->source != last;
-		last = step->source;
+		if (step->source != last_source) {
+			weigh(steps, first, near->steps);
+			first = near->steps;
+			near->sources++;
+		}
+		last_source = step->source;
+		near->any_trainer |= strcasecmp(step->trainer, question->trainer) != 0;
+		if (!step->sets_constants)
+			near->kind = WLB_PUBLISHED_PREDICTED;
+		steps[near->steps++].off = fabs(log(step->ratio));
 	}
-	if (near.steps < FEWEST_NEAR || near.sources < fewest_sources)
-		return near;
-	qsort(errors, (size_t)near.steps, sizeof(errors[0]), by_value);
-	int32_t rank = (9 * (near.steps + 1) + 9) / 10; /* of the value that is the quantile, from 1 */
-	near.within = errors[(rank < near.steps ? rank : near.steps) - 1];
-	near.kind = constants ? WLB_PUBLISHED_CALIBRATED : WLB_PUBLISHED_PREDICTED;
+	weigh(steps, first, near->steps);
+}
+
+static struct wlb_published_near find(const struct wlb_published *published,
+                                      const struct wlb_published_question *question, const struct choice *choice)
+{
+	static const double rounding = 1e-9;
+	struct wlb_published_near near = {0};
+	struct near_step steps[MOST_STEPS];
+	collect(published, question, choice, steps, &near);
+	if (near.steps < FEWEST_NEAR || near.sources < FEWEST_SOURCES)
+		return (struct wlb_published_near){0};
+	qsort(steps, (size_t)near.steps, sizeof(steps[0]), by_off);
+	int32_t at = 0;
+	for (double weight = steps[0].weight; weight < level * near.sources - rounding; weight += steps[at].weight)
+		at++;
+	near.lower = exp(-steps[at].off);
+	near.upper = exp(steps[at].off);
 	return near;
 }
 
-/* Steps of one source are off by alike shares: two sources are taken before one, and this trainer before any. */
 struct wlb_published_near wlb_published_near(const struct wlb_published *published,
                                              const struct wlb_published_question *question)
 {
+	static const struct choice choices[] = {{0, 0}, {1, 0}, {1, 1}};
 	struct wlb_published_near near = {0};
-	for (int sources = 2; sources >= 1 && near.kind == WLB_PUBLISHED_UNKNOWN; sources--)
-		for (int choice = 0; choice < 4 && near.kind == WLB_PUBLISHED_UNKNOWN; choice++)
-			near = find(published, question, choice / 2, choice % 2, sources);
+	for (size_t i = 0; i < sizeof(choices) / sizeof(choices[0]) && near.kind == WLB_PUBLISHED_UNKNOWN; i++)
+		near = find(published, question, &choices[i]);
 	return near;
 }

@@ -37,21 +37,24 @@ struct wlb_published_question {
 
 /* What is known of a prediction. */
 enum wlb_published_kind {
-	WLB_PUBLISHED_UNKNOWN,    /* fewer steps than a few are near */
+	WLB_PUBLISHED_UNKNOWN,    /* fewer than four steps, or those of one source alone, are near */
 	WLB_PUBLISHED_CALIBRATED, /* those that are near set constants of the model */
-	WLB_PUBLISHED_PREDICTED,  /* `within` is of steps that set none */
+	WLB_PUBLISHED_PREDICTED,  /* some of them set none */
 };
 
 struct wlb_published_near {
 	enum wlb_published_kind kind;
 	int32_t steps, sources; /* that are near */
-	int any_trainer;        /* 1: of other trainers too, since too few steps are of this one */
-	double within;          /* share of the published time within which 9 of 10 predictions are */
+	int any_trainer;        /* 1: some are of other trainers */
+	double lower, upper;    /* between which times a prediction 9 of 10 published steps took */
 };
 
-/* Finds the steps on the same machine, with a window of half to twice the length, on an eighth to 8 times the GPUs, of
- * the same trainer; where these are too few, of any trainer. `within` is the quantile that a further step of the same
- * kind exceeds once in ten (split conformal prediction, Vovk et al. 2005), of fewer than 9 steps the largest error. */
+/* Finds the steps on the same machine, with a window of half to twice the length, on a 64th to 64 times the GPUs: those
+ * of the same trainer, else of any, else with those that set constants; the first of these that are four steps of two
+ * sources at least, since one source does not tell how far another is off. Each source has the same weight, since its
+ * steps are off by alike shares (a random effect of the source). Nine tenths of the weight are off by no more than the
+ * bounds, which are the same factor in both directions: a further source is as likely to be off in one as in the other.
+ */
 struct wlb_published_near wlb_published_near(const struct wlb_published *published,
                                              const struct wlb_published_question *question);
 

@@ -122,6 +122,10 @@ static const double fp8_casts[] = {
  * product with the loss's gradient (8) and the copy in bfloat16 (6). */
 static const struct wlb_seconds logit_bytes = {38.0, 14.0};
 
+/* The same of one kernel in either direction: it reads the logit, and writes its gradient (flash-attn 1.0.9,
+ * losses/cross_entropy.py). */
+static const struct wlb_seconds fused_logit_bytes = {2.0, 4.0};
+
 static double stream_s(const struct wlb_layer_cost *cost, double bytes)
 {
 	return bytes / cost->machine->memory_bytes_per_s;
@@ -303,6 +307,35 @@ double wlb_layer_selective_s(const struct wlb_layer_cost *cost, double tokens)
 	return sum;
 }
 
+/* Seconds of the sum after the last product of a layer. */
+static double last_sum_s(const struct wlb_layer_cost *cost, double tokens, double calls)
+{
+	const struct stream *sums = &streams[1];
+	return one_stream_s(cost, sums, tokens, calls).forward / sums->calls;
+}
+
+/* 1: an operation of the backward pass reads the result of a layer's last product. */
+static int last_is_read(const struct wlb_layer_cost *cost)
+{
+	return has_part(cost, EXPERTS) || wlb_family(cost->model->family)->norms != WLB_NORMS_BEFORE;
+}
+
+double wlb_layer_last_s(const struct wlb_layer_cost *cost, double tokens)
+{
+	if (!(tokens > 0.0) || last_is_read(cost))
+		return 0.0;
+	return wlb_machine_gemm_s(cost->machine, tokens, width_of(cost, MLP), width_of(cost, HIDDEN)) +
+	       last_sum_s(cost, tokens, 1.0);
+}
+
+double wlb_layer_last_least_s(const struct wlb_layer_cost *cost, double tokens)
+{
+	if (last_is_read(cost))
+		return 0.0;
+	return 2.0 * tokens * width_of(cost, MLP) * width_of(cost, HIDDEN) / wlb_machine_gemm_most(cost->machine) +
+	       last_sum_s(cost, tokens, 0.0);
+}
+
 /* Bytes of a score that attention which is not fused reads and writes beside its products: a scaled and masked softmax
  * and dropout in two bytes, with a byte for its mask; backward the gradients of both. */
 static const struct wlb_seconds score_bytes = {9.0, 11.0};
@@ -382,6 +415,9 @@ static struct wlb_seconds loss_s(const struct wlb_layer_cost *cost, double logit
 				direction_s(cost, calls, logits, 0.0, capped ? WLB_OP_ADD : WLB_OPERATIONS),
 			direction_s(cost, calls, logits, 0.0, WLB_OP_CROSS_ENTROPY_GRADIENT),
 		};
+	if (cost->options->fused_loss)
+		return (struct wlb_seconds){stream_s(cost, fused_logit_bytes.forward * logits),
+		                            stream_s(cost, fused_logit_bytes.backward * logits)};
 	return (struct wlb_seconds){stream_s(cost, elementwise(cost) * logit_bytes.forward * logits),
 	                            stream_s(cost, elementwise(cost) * logit_bytes.backward * logits)};
 }

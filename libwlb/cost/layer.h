@@ -41,6 +41,11 @@ double wlb_angles_s(const struct wlb_layer_cost *cost, double tokens);
  * scores. */
 double wlb_layer_selective_s(const struct wlb_layer_cost *cost, double tokens);
 
+/* Seconds of the last product of a layer and the sum after it, forward, whose results no operation of the backward pass
+ * reads: 0 with experts or a norm after the product, which do. The second is a lower bound, as those below. */
+double wlb_layer_last_s(const struct wlb_layer_cost *cost, double tokens);
+double wlb_layer_last_least_s(const struct wlb_layer_cost *cost, double tokens);
+
 /* Attention of the mean layer, of which some may have a window: q_tokens queries of one document, the last of k_tokens
  * keys. */
 struct wlb_seconds wlb_layer_attention_s(const struct wlb_layer_cost *cost, double q_tokens, double k_tokens);

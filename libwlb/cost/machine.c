@@ -234,6 +234,17 @@ double wlb_machine_reduce_s(const struct wlb_machine *machine, int ranks, int ra
 	return collective_s(machine, machine->node_calls.reduce_s, ranks, ranks_per_node, crosses_switch, bytes);
 }
 
+double wlb_machine_root_s(const struct wlb_machine *machine, int ranks, int ranks_per_node, int crosses_switch,
+                          double bytes)
+{
+	const struct wlb_link network = wlb_machine_network(machine, crosses_switch);
+	double nodes = ceil((double)ranks / (double)ranks_per_node), bytes_per_s = machine->node_link.bytes_per_s;
+	if (nodes > 1.0)
+		bytes_per_s = fmin(bytes_per_s, (double)ranks_per_node * network.bytes_per_s);
+	return ((double)ranks - nodes) * machine->node_link.latency_s + (nodes - 1.0) * network.latency_s +
+	       (ranks > 1 ? bytes / bytes_per_s : 0.0);
+}
+
 double wlb_machine_node_send_s(const struct wlb_machine *machine, double bytes)
 {
 	if (machine->node_calls.count > 0)

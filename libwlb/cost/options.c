@@ -88,8 +88,8 @@ int wlb_cost_options_check(const struct wlb_cost_options *options, struct wlb_er
 	if (check_numbers(options, error) < 0)
 		return -1;
 	if (options->trainer == WLB_COST_WORKER &&
-	    (options->unfused_attention || options->whole_rows || options->eager))
-		return wlb_fail(error, "unfused_attention, whole_rows and eager must be 0 for wlb-worker");
+	    (options->unfused_attention || options->whole_rows || options->early_stop || options->eager))
+		return wlb_fail(error, "unfused_attention, whole_rows, early_stop and eager must be 0 for wlb-worker");
 	if ((unsigned)options->fp8 > WLB_FP8_MXFP8)
 		return wlb_fail(error, "fp8 is %d: it must be one of enum wlb_fp8", (int)options->fp8);
 	if (options->trainer == WLB_COST_WORKER && options->fp8 != WLB_FP8_NONE)

@@ -46,10 +46,15 @@ static struct wlb_search_layer layer_of(const struct wlb_search *search, const s
 	double tp_forward_s = (1.0 - options->tp_overlap.forward) * 2.0 * (gather_s + tp_s);
 	double tp_backward_s =
 		(1.0 - options->tp_overlap.backward) * ((options->whole_rows ? 2.0 : 4.0) * gather_s + 2.0 * tp_s);
+	double forward_s = slowest_rank * (linear.forward + attention.forward) + tp_forward_s;
+	/* What ends early leaves out the last product and the collective after it. */
+	double left_out_s = options->early_stop ? slowest_rank * wlb_layer_last_least_s(&cost, tokens) +
+	                                                  (1.0 - options->tp_overlap.forward) * tp_s
+	                                        : 0.0;
 	return (struct wlb_search_layer){
 		.layout = *l,
-		.pass_s = {slowest_rank * (linear.forward + attention.forward) + tp_forward_s,
-	                   slowest_rank * (linear.backward + attention.backward) + tp_backward_s},
+		.pass_s = {forward_s, slowest_rank * (linear.backward + attention.backward) + tp_backward_s},
+		.again_s = forward_s - left_out_s,
 		.keys_s = gather_keys_s(search, plan, tokens * l->cp),
 		.head_s = slowest_rank * (head.forward + head.backward),
 	};
@@ -71,7 +76,7 @@ static struct work work_of(struct wlb_search *search, const struct wlb_plan *pla
 	if (memcmp(&layer->layout, &plan->layout, sizeof(layer->layout)) != 0)
 		*layer = layer_of(search, plan);
 	return (struct work){
-		.layer_s = (1.0 + recomputed) * layer->pass_s.forward + layer->pass_s.backward,
+		.layer_s = layer->pass_s.forward + recomputed * layer->again_s + layer->pass_s.backward,
 		.keys_s = (1.0 + recomputed) * layer->keys_s.forward + gathers_back * layer->keys_s.backward,
 		.head_s = layer->head_s,
 	};

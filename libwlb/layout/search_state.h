@@ -57,6 +57,7 @@ enum { WLB_SEARCH_PACKINGS = 128 };
 struct wlb_search_layer {
 	struct wlb_layout layout;
 	struct wlb_seconds pass_s, keys_s; /* computation and what tp adds; gathering keys and values */
+	double again_s;                    /* of a forward pass that is computed again */
 	double head_s;
 };
 

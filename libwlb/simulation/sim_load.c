@@ -177,7 +177,8 @@ static void add_communication(const struct wlb_sim *sim, struct wlb_sim_load *lo
 		load->cp.backward += order_s + wlb_machine_op_s(&sim->machine, WLB_OP_ZERO, elements);
 	}
 	if (sim->options.plan.recompute == WLB_RECOMPUTE_FULL)
-		load->tp_recompute_s = load->tp.forward;
+		load->tp_recompute_s = exposed_s(2.0 * tp.gather + (cost->early_stop ? 1.0 : 2.0) * tp.reduce,
+		                                 products.forward, cost->tp_overlap.forward);
 	load->beyond_cp_s = worker ? cp_s : 0.0;
 	if (sim->options.plan.recompute == WLB_RECOMPUTE_FULL ||
 	    (worker && sim->options.plan.recompute == WLB_RECOMPUTE_SELECTIVE))
@@ -348,8 +349,9 @@ void wlb_sim_load(struct wlb_sim *sim, size_t count, struct wlb_sim_load *load)
 	if (load->tokens == 0) /* all stages skip it */
 		return;
 	if (sim->options.plan.recompute == WLB_RECOMPUTE_FULL) {
-		load->recompute_s = load->compute.forward;
-		load->recompute_mean_s = load->mean.forward;
+		double last_s = sim->options.cost.early_stop ? wlb_layer_last_s(&sim->cost, rank_tokens) : 0.0;
+		load->recompute_s = load->compute.forward - last_s;
+		load->recompute_mean_s = load->mean.forward - last_s;
 		load->beyond_s = wlb_layer_selective_s(&sim->cost, rank_tokens);
 	} else if (sim->options.plan.recompute == WLB_RECOMPUTE_SELECTIVE) {
 		load->recompute_s = load->recompute_mean_s = wlb_layer_selective_s(&sim->cost, rank_tokens);

@@ -4,11 +4,33 @@
 
 #include <math.h>
 
+/* Tensors of a layer: matrices of queries, keys and values and of attention's output, each with a bias, three of the
+ * MLP and two norms. */
+static const double layer_tensors = 9.0;
+
+/* Returns the seconds in which the gradients or weights of a chunk go to their owners or come from them, with
+ * owned_tensors: a collective for each tensor, or for each rank where there are fewer of these. */
+static double owned_s(const struct wlb_sim *sim, int32_t stage, int32_t chunk, double bytes)
+{
+	const struct wlb_layout *l = &sim->options.plan.layout;
+	double tensors = layer_tensors * (double)wlb_plan_layers(&sim->options.plan, &sim->model, stage, chunk);
+	double calls = fmin((double)l->dp * l->cp, fmax(1.0, tensors));
+	return calls *
+	       wlb_machine_root_s(&sim->machine, l->dp * l->cp, sim->dp_on_node, sim->dp_crosses, bytes / calls);
+}
+
+static int owns_tensors(const struct wlb_sim *sim)
+{
+	return sim->options.plan.zero_stage == 1 && sim->options.cost.owned_tensors;
+}
+
 double wlb_sim_reduce_s(const struct wlb_sim *sim, int32_t stage, int32_t chunk)
 {
 	const struct wlb_plan *plan = &sim->options.plan;
 	double bytes = sim->options.cost.gradient_bytes * wlb_plan_chunk_parameters(plan, &sim->model, stage, chunk);
 	int ranks = plan->layout.dp * plan->layout.cp;
+	if (owns_tensors(sim))
+		return owned_s(sim, stage, chunk, bytes);
 	double scatter_s = wlb_machine_reduce_s(&sim->machine, ranks, sim->dp_on_node, sim->dp_crosses, bytes);
 	/* An all-reduce gathers what it has scattered; with ZeRO each rank keeps its part. */
 	return plan->zero_stage > 0 ? scatter_s
@@ -46,8 +68,10 @@ static double gathered_bytes(const struct wlb_sim *sim, int32_t stage, int32_t c
 double wlb_sim_gather_weights_s(const struct wlb_sim *sim, int32_t stage, int32_t chunk)
 {
 	const struct wlb_layout *l = &sim->options.plan.layout;
-	return wlb_machine_gather_s(&sim->machine, l->dp * l->cp, sim->dp_on_node, sim->dp_crosses,
-	                            gathered_bytes(sim, stage, chunk));
+	double bytes = gathered_bytes(sim, stage, chunk);
+	if (owns_tensors(sim))
+		return owned_s(sim, stage, chunk, bytes);
+	return wlb_machine_gather_s(&sim->machine, l->dp * l->cp, sim->dp_on_node, sim->dp_crosses, bytes);
 }
 
 double wlb_sim_optimizer_s(const struct wlb_sim *sim)

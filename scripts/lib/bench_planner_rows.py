@@ -57,8 +57,8 @@ class Errors:
         self.bias = sum(self.errors) / self.count
         self.worst = max(self.errors, key=abs)
         self.told = [row for row in rows if row.kind != "unknown"]  # an interval
-        self.covered = sum(abs(row.error) <= row.interval for row in self.told)
-        self.half_width = statistics.median(row.interval for row in self.told) if self.told else None
+        self.covered = sum(row.lower <= row.published_s / row.predicted_s <= row.upper for row in self.told)
+        self.half_width = statistics.median(50 * (row.upper - row.lower) for row in self.told) if self.told else None
 
     def nine_of_ten(self):
         return sorted(abs(error) for error in self.errors)[-(-9 * self.count // 10) - 1]
@@ -95,13 +95,13 @@ def write_published(rows):
 
 
 def read_near(build, rows):
-    """Sets kind, number of steps and share of the interval of each row that is predicted, without the steps of its source."""
+    """Sets kind, number of steps and interval of each row that is predicted, without the steps of its source."""
     command = [os.path.join(build, "tests", "wlb-planner-bench"), "--near", TABLE]
     lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
     for row, line in zip(rows, lines, strict=True):
         if row.why is None:
-            row.kind, steps, within = line.split("\t")[2:]
-            row.near, row.interval = int(steps), 100 * float(within)
+            row.kind, steps, lower, upper = line.split("\t")[2:]
+            row.near, row.lower, row.upper = int(steps), float(lower), float(upper)
 
 
 def read_searches(build):

@@ -27,8 +27,10 @@ static void parse_published(const char *text, size_t bytes)
 	struct wlb_error error = {0};
 	if (wlb_published_parse(text, bytes, &published, &error) < 0)
 		must(error.message[0] != '\0');
-	else
-		must(wlb_published_near(&published, &question).within >= 0.0);
+	else {
+		struct wlb_published_near near = wlb_published_near(&published, &question);
+		must(near.lower >= 0.0 && near.upper >= near.lower);
+	}
 	wlb_published_free(&published);
 }
 

@@ -29,20 +29,22 @@ int wlb_near_find(const struct wlb_plan_request *request, const struct wlb_plan_
 void wlb_near_print(const struct wlb_published_near *near)
 {
 	if (near->kind == WLB_PUBLISHED_UNKNOWN) {
-		puts("  unknown how far off: no published step near this machine, window and number of GPUs");
+		puts("  unknown how far off: near this machine, window and number of GPUs are fewer than four "
+		     "published steps of two sources");
 		return;
 	}
-	printf("  %s: near this are %d published steps (%d source%s%s); 9 of 10 predictions were within %.0f%% of "
-	       "them%s\n",
-	       kinds[near->kind], near->steps, near->sources, near->sources == 1 ? "" : "s",
-	       near->any_trainer ? ", other trainers too" : "", 100.0 * near->within,
-	       near->kind == WLB_PUBLISHED_CALIBRATED ? ", which set constants of the model" : "");
+	printf("  %s: near this are %d published steps (%d sources%s); "
+	       "9 of 10 took between %.0f%% less and %.0f%% more time than predicted%s\n",
+	       kinds[near->kind], near->steps, near->sources, near->any_trainer ? ", other trainers too" : "",
+	       100.0 * (1.0 - near->lower), 100.0 * (near->upper - 1.0),
+	       near->kind == WLB_PUBLISHED_CALIBRATED ? "; they set constants of the model" : "");
 }
 
 json_t *wlb_near_to_json(const struct wlb_published_near *near)
 {
 	if (near->kind == WLB_PUBLISHED_UNKNOWN)
 		return json_pack("{s:s}", "kind", kinds[near->kind]);
-	return json_pack("{s:s, s:i, s:i, s:b, s:f}", "kind", kinds[near->kind], "steps", (int)near->steps, "sources",
-	                 (int)near->sources, "any_trainer", near->any_trainer, "within", near->within);
+	return json_pack("{s:s, s:i, s:i, s:b, s:f, s:f}", "kind", kinds[near->kind], "steps", (int)near->steps,
+	                 "sources", (int)near->sources, "any_trainer", near->any_trainer, "lower", near->lower, "upper",
+	                 near->upper);
 }

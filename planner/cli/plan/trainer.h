@@ -28,7 +28,7 @@ struct wlb_trainer_request {
 			 TEXT, "attention", WLB_TRAINER_FIELD(at, attention), "KERNEL",                                \
 			 "the kernel of attention: fa1, fa2, fa3 (FlashAttention), cudnn, te (Transformer Engine), "   \
 			 "sdpa (PyTorch) or unfused (default: what the trainer calls)"),                               \
-	         .choices = "fa1|fa2|fa3|cudnn|te|sdpa|unfused", .open = true},                                        \
+	         .choices = "fa1|fa1-triton|fa2|fa3|cudnn|te|sdpa|unfused", .open = true},                             \
 		{WLB_OPTION(REAL, "tp-overlap", WLB_TRAINER_FIELD(at, tp_overlap), "X",                                \
 	                    "share of tensor-parallel communication overlapped with GEMMs (matrix products); -1: as "  \
 	                    "the trainer has it"),                                                                     \

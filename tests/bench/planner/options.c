@@ -40,6 +40,7 @@ void bench_options(const struct published_row *row, struct wlb_machine *machine,
 		options->tp_overlap = (struct wlb_overlap){row->tp_overlap, row->tp_overlap};
 	if (!row->overlap)
 		options->overlap_gradients = options->overlap_parameters = options->overlap_pp = 0;
+	options->overlap_gradients |= row->overlap_gradients;
 }
 
 const char *bench_inexpressible(const struct published_row *row, struct wlb_machine *machine, char *text, size_t size)

@@ -206,7 +206,8 @@ static int print_search(const struct published_row *row, const struct wlb_machin
 	return told_s * (1.0 + rounding) < found_s;
 }
 
-/* Prints how far predictions near the row's were off, of other sources than its own: kind, steps, share. */
+/* Prints how far predictions near the row's were off, of other sources than its own: kind, steps, and between
+ * which times the prediction 9 of 10 of them were. */
 static void print_near(const struct published_row *row, const struct wlb_published *published, int32_t source)
 {
 	static const char *const kinds[] = {"unknown", "calibrated", "predicted"};
@@ -218,7 +219,7 @@ static void print_near(const struct published_row *row, const struct wlb_publish
 		.without = source,
 	};
 	struct wlb_published_near near = wlb_published_near(published, &question);
-	printf("\t%s\t%d\t%.4f\n", kinds[near.kind], near.steps, near.within);
+	printf("\t%s\t%d\t%.4f\t%.4f\n", kinds[near.kind], near.steps, near.lower, near.upper);
 }
 
 /* What is printed of each row. */

@@ -1,5 +1,4 @@
 /* Makes a row of the table from its object. */
-#include <math.h>
 #include <string.h>
 
 #include "tests/bench/planner/table.h"
@@ -57,20 +56,13 @@ static void check_model(const struct place *at, const json_t *model)
 		published_fail(at->source, at->row, "its model has a field that row.c does not know, or lacks a size");
 }
 
-/* An MLP of two matrices is taken as a gated one with the same parameters and FLOPs, in steps of a tile. */
-static int64_t gated_size(const json_t *model, int64_t intermediate_size)
-{
-	static const double step = 128.0;
-	if (!json_is_false(json_object_get(model, "gated")))
-		return intermediate_size;
-	return (int64_t)(step * round(2.0 * (double)intermediate_size / 3.0 / step));
-}
-
+/* An MLP of two matrices is that of Nemotron's family, whose other operations are Llama's. */
 static struct wlb_model read_model(const struct place *at, const json_t *model)
 {
 	struct wlb_model m = {
+		.family = json_is_false(json_object_get(model, "gated")) ? WLB_FAMILY_NEMOTRON : WLB_FAMILY_LLAMA,
 		.hidden_size = shape(at, model, "hidden_size"),
-		.intermediate_size = gated_size(model, shape(at, model, "intermediate_size")),
+		.intermediate_size = shape(at, model, "intermediate_size"),
 		.num_hidden_layers = shape(at, model, "num_hidden_layers"),
 		.num_attention_heads = shape(at, model, "num_attention_heads"),
 		.num_key_value_heads = shape(at, model, "num_key_value_heads"),
@@ -115,8 +107,9 @@ static const char *read_attention(const struct place *at)
 	static const struct {
 		const char *words, *kernel;
 	} kernels[] = {
-		{"unfused", "unfused"}, {"FlashAttention 1", "fa1"}, {"FlashAttention 2", "fa2"},
-		{"cuDNN", "cudnn"},     {"SDPA of PyTorch", "sdpa"}, {"SDPA of PyTorch, FlashAttention 2", "sdpa"},
+		{"unfused", "unfused"},      {"FlashAttention 1 in Triton", "fa1-triton"},
+		{"FlashAttention 2", "fa2"}, {"cuDNN", "cudnn"},
+		{"SDPA of PyTorch", "sdpa"}, {"SDPA of PyTorch, FlashAttention 2", "sdpa"},
 	};
 	const char *told = text(at, "attention");
 	for (size_t i = 0; told != NULL && i < sizeof(kernels) / sizeof(kernels[0]); i++)
@@ -170,6 +163,7 @@ struct published_row published_row_read(const json_t *models, const json_t *sour
 		.attention = read_attention(&at),
 		.release = json_is_true(field(&at, "release")),
 		.tp_overlap = number(&at, "tp_overlap", -1.0),
+		.overlap_gradients = json_is_true(field(&at, "overlap_gradients")),
 		.overlap = !json_is_false(field(&at, "overlap")),
 		.network_gbits_per_s = number(&at, "network_gbits_per_s", 0.0),
 		.ran = field(&at, "ran") == NULL ? -1 : json_is_true(field(&at, "ran")),

@@ -42,6 +42,7 @@ struct published_row {
 	const char *trainer, *attention; /* of libwlb/trainers; a kernel, NULL: as the trainer has it */
 	int release;                     /* 1: activations that are cheap to compute again may be released */
 	double tp_overlap;               /* -1: as the trainer has it */
+	int overlap_gradients;           /* 1: gradients are reduced beside the backward pass, whatever `overlap` is */
 	int overlap;                     /* 0: no communication of gradients, parameters and stages is hidden */
 	double network_gbits_per_s;      /* of a node; 0: as the machine's file has it */
 	int ran;                         /* 0: it ran out of memory; -1: a rate was published */

@@ -543,6 +543,11 @@ static void experts_share_the_tokens(void **state)
 	double bytes = 4096.0 * 2.0 * (4.0 * 2.0 * 4096.0 + 3.0 * 7168.0);
 	double more_s = others.forward - wlb_layer_elementwise_s(&of_dense, 4096).forward;
 	assert_near(more_s, bytes / machine.memory_bytes_per_s + 2.0 * machine.operation_s, 1e-9);
+	/* The backward pass reads what the last product of experts gives, and that before a norm. */
+	assert_true(wlb_layer_last_s(&of_dense, 4096) > wlb_layer_last_least_s(&of_dense, 4096));
+	assert_true(wlb_layer_last_least_s(&of_dense, 4096) > 0.0 && wlb_layer_last_s(&cost, 4096) == 0.0);
+	dense.family = WLB_FAMILY_OLMO2;
+	assert_true(wlb_layer_last_s(&of_dense, 4096) == 0.0 && wlb_layer_last_least_s(&of_dense, 4096) == 0.0);
 }
 
 /* Of 3 matrices 2 are left, and of the activation's 3 and 5 elements 2 and 3. */
@@ -624,6 +629,15 @@ static void rows_and_elementwise_traffic_are_the_trainers(void **state)
 	machine.operation_s = 0.0;
 	assert_near(wlb_layer_elementwise_s(&slow, 4096).backward, 3.0 * wlb_layer_elementwise_s(&alone, 4096).backward,
 	            1e-12);
+	/* A fused loss has 2 bytes of a logit forward and 4 backward for 38 and 14, whatever the other operations have.
+	 */
+	double logit_s = 4096.0 * (double)model.vocab_size / machine.memory_bytes_per_s;
+	other.elementwise = 1.0;
+	struct wlb_seconds apart = wlb_head_s(&slow, 4096), fused;
+	other.fused_loss = 1;
+	fused = wlb_head_s(&slow, 4096);
+	assert_near(apart.forward - fused.forward, 36.0 * logit_s, 1e-9);
+	assert_near(apart.backward - fused.backward, 10.0 * logit_s, 1e-9);
 }
 
 /* Four times as many GPUs as a node has: two doublings. */

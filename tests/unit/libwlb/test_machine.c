@@ -119,6 +119,10 @@ static void links_between_switches_are_measured_or_derived(void **state)
 	assert_near(wlb_machine_network(&machine, 1).bytes_per_s, 10e9, 1e-12);
 	assert_near(wlb_machine_network(&machine, 1).latency_s, 50e-6, 1e-12);
 	assert_near(wlb_machine_gather_s(&machine, 2, 1, 1, 10e9), 0.5 + 50e-6, 1e-12);
+	/* From one rank to 15 others on two nodes: a hop between the nodes, 14 inside them. */
+	assert_near(wlb_machine_root_s(&machine, 16, 8, 1, 8e9), 50e-6 + 14.0 * machine.node_link.latency_s + 0.1,
+	            1e-12);
+	assert_near(wlb_machine_root_s(&machine, 1, 8, 0, 8e9), 0.0, 1e-12);
 }
 
 /* A machine of which calls inside a node were measured. */

@@ -486,6 +486,7 @@ static void search_short_of_memory(const struct wlb_search_options *options, int
 		for (size_t k = 0; r != NULL && k < r->ranked_count; k++) {
 			const struct wlb_candidate *c = &r->ranked[k];
 			seen[c->plan.recompute]++;
+			assert_true(c->bound_s <= c->step_s);
 			seen[WLB_RECOMPUTE_FULL + 1] += c->plan.recompute_layers > 0;
 			if (c->plan.recompute == WLB_RECOMPUTE_NONE)
 				continue;
@@ -503,6 +504,7 @@ static void no_more_is_recomputed_than_must_be(void **state)
 	struct wlb_search_options options = small_options(1, &sample);
 	const struct wlb_machine machine = h100();
 	int64_t seen[WLB_RECOMPUTE_FULL + 2] = {0};
+	options.cost.early_stop = 1;
 	search_short_of_memory(&options, seen);
 	assert_true(seen[WLB_RECOMPUTE_NONE] > 0 && seen[WLB_RECOMPUTE_SELECTIVE] == 0); /* attention is fused */
 	assert_true(seen[WLB_RECOMPUTE_FULL] > seen[WLB_RECOMPUTE_FULL + 1] && seen[WLB_RECOMPUTE_FULL + 1] > 0);

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "libwlb/cost/layer.h"
 #include "tests/unit/libwlb/sim_cases.h"
 
 static void assert_near(double got, double expected, double tolerance)
@@ -294,6 +295,41 @@ static void full_recomputation_adds_a_forward_pass(void **state)
 	/* 10 collectives in each of 32 layers, 5 at both ends of the model, and 4 more in a layer. */
 	assert_near(again.time.tp_s, keep.time.tp_s * (14.0 * 32 + 5) / (10.0 * 32 + 5), 1e-9);
 	assert_near(again.flops, keep.flops, 1e-12);
+	/* Without the last product, the sum after it and one of the four collectives, in each layer of four passes. */
+	options.cost.early_stop = 1;
+	struct wlb_sim_result less = simulate(&model, &machine, &options, &step);
+	const struct wlb_layer_cost cost = {&model, &machine, &options.cost, &options.plan};
+	double last_s = 32.0 * 4.0 * wlb_layer_last_s(&cost, 16384.0);
+	assert_true(last_s > 0.2 * again.time.recompute_s && last_s < 0.4 * again.time.recompute_s);
+	assert_near(less.time.recompute_s, again.time.recompute_s - last_s / plan.layout.pp, 1e-9);
+	assert_near(less.time.cp_imbalance_s, 0.0, 1e-9);
+	assert_near(less.time.tp_s, keep.time.tp_s * (13.0 * 32 + 5) / (10.0 * 32 + 5), 1e-9);
+	free_step(&step);
+}
+
+/* With whole tensors, gradients and weights go in a collective for each of them, through a ring of all ranks. */
+static void owners_of_tensors_have_a_collective_for_each(void **state)
+{
+	(void)state;
+	struct wlb_model model = llama_7b();
+	struct wlb_machine machine = h100();
+	struct wlb_plan plan = plan_of(1, 1, 1, 512, 1, 1);
+	struct wlb_sim_options options;
+	wlb_sim_options_init(&options, &plan);
+	options.cost.overlap_gradients = options.cost.overlap_parameters = 0;
+	options.cost.owned_tensors = 1;
+	int64_t tokens = 4096;
+	struct wlb_step step = equal_step(512, &tokens, 1);
+	double parameters = (double)wlb_model_parameters(&model);
+	for (int32_t zero = 0; zero <= 1; zero++) {
+		options.plan.zero_stage = zero;
+		struct wlb_sim_result result = simulate(&model, &machine, &options, &step);
+		double calls = 9.0 * 32, once_s = wlb_machine_gather_s(&machine, 512, 8, 0, 4.0 * parameters);
+		double owned_s = calls * (wlb_machine_root_s(&machine, 512, 8, 0, 4.0 * parameters / calls) +
+		                          wlb_machine_root_s(&machine, 512, 8, 0, 2.0 * parameters / calls));
+		assert_near(result.time.dp_s, zero == 1 ? owned_s : 2.0 * once_s, 1e-9);
+		assert_true(owned_s > 4.0 * once_s);
+	}
 	free_step(&step);
 }
 
@@ -553,6 +589,7 @@ int main(void)
 		cmocka_unit_test(attention_servers_share_the_attention_of_the_step),
 		cmocka_unit_test(a_sample_of_equal_replicas_stands_for_all),
 		cmocka_unit_test(full_recomputation_adds_a_forward_pass),
+		cmocka_unit_test(owners_of_tensors_have_a_collective_for_each),
 		cmocka_unit_test(zero_3_moves_weights_in_every_micro_batch),
 		cmocka_unit_test(bad_plans_and_steps_are_refused),
 		cmocka_unit_test(a_refused_step_leaves_the_timeline),

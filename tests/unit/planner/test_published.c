@@ -50,22 +50,54 @@ static struct wlb_published_near near_of(const struct wlb_published *published, 
 	return wlb_published_near(published, &question);
 }
 
+static void assert_interval(const struct wlb_published_near *near, double ratio)
+{
+	double factor = ratio < 1.0 ? 1.0 / ratio : ratio;
+	assert_true(fabs(near->upper - factor) < 1e-9 && fabs(near->lower - 1.0 / factor) < 1e-9);
+}
+
 static void steps_near_the_question_are_found(void **state)
 {
 	(void)state;
 	struct wlb_published published = three();
-	/* Two sources before one, although they are of other trainers: 24 steps, of which the 23rd is off by 0.19. */
+	/* No two sources have this trainer. Each of the 20 steps of nemo weighs a fifth of one of the other source: of
+	 * both, 1.8 are off by as much as the 16th of them, 0.85, or less. */
 	struct wlb_published_near near = near_of(&published, "h100", "nemo", 16384, 64, -1);
 	assert_int_equal(near.kind, WLB_PUBLISHED_PREDICTED);
 	assert_true(near.steps == 24 && near.sources == 2 && near.any_trainer);
-	assert_true(fabs(near.within - 0.19) < 1e-9);
-	/* Without one of them the other is left: 20 steps, the 19th. */
+	assert_interval(&near, 0.85);
+	/* Without one of them those that set constants count too. */
 	near = near_of(&published, "H100", "nemo", 8192, 1, 1);
-	assert_true(near.steps == 20 && near.sources == 1 && !near.any_trainer && fabs(near.within - 0.19) < 1e-9);
-	/* Steps that set constants alone, and fewer than 9: the largest. */
-	near = near_of(&published, "H100", "megatron", 2048, 8, -1);
+	assert_int_equal(near.kind, WLB_PUBLISHED_PREDICTED);
+	assert_true(near.steps == 25 && near.sources == 2 && near.any_trainer);
+	assert_interval(&near, 0.85);
+	wlb_published_free(&published);
+}
+
+/* Steps of this trainer count alone where two sources have it. */
+static void a_trainer_of_two_sources_counts_alone(void **state)
+{
+	(void)state;
+	char first[512], second[512], other[512], text[2048];
+	struct wlb_published published;
+	struct wlb_error error = {""};
+	source(first, sizeof(first), "false", "nemo", 8192, 2);
+	source(second, sizeof(second), "false", "nemo", 8192, 3);
+	source(other, sizeof(other), "false", "fsdp", 8192, 9);
+	snprintf(text, sizeof(text), "{\"sources\": [%s, %s, %s]}", first, second, other);
+	assert_int_equal(parse(text, &published, &error), 0);
+	struct wlb_published_near near = near_of(&published, "H100", "nemo", 8192, 8, -1);
+	assert_true(near.steps == 5 && near.sources == 2 && !near.any_trainer);
+	near = near_of(&published, "H100", "nemo", 8192, 8, 0);
+	assert_true(near.steps == 12 && near.sources == 2 && near.any_trainer);
+	wlb_published_free(&published);
+	source(first, sizeof(first), "true", "nemo", 8192, 2);
+	source(second, sizeof(second), "true", "nemo", 8192, 3);
+	snprintf(text, sizeof(text), "{\"sources\": [%s, %s]}", first, second);
+	assert_int_equal(parse(text, &published, &error), 0);
+	near = near_of(&published, "H100", "nemo", 8192, 8, -1);
 	assert_int_equal(near.kind, WLB_PUBLISHED_CALIBRATED);
-	assert_true(near.steps == 5 && fabs(near.within - 0.05) < 1e-9);
+	assert_interval(&near, 0.97);
 	wlb_published_free(&published);
 }
 
@@ -73,9 +105,11 @@ static void what_is_not_near_is_unknown(void **state)
 {
 	(void)state;
 	struct wlb_published published = three();
+	/* Five steps of one source. */
+	assert_int_equal(near_of(&published, "H100", "megatron", 2048, 8, -1).kind, WLB_PUBLISHED_UNKNOWN);
 	assert_int_equal(near_of(&published, "A100", "nemo", 8192, 8, -1).kind, WLB_PUBLISHED_UNKNOWN);
 	assert_int_equal(near_of(&published, "H100", "nemo", 16385, 8, -1).kind, WLB_PUBLISHED_UNKNOWN);
-	assert_int_equal(near_of(&published, "H100", "nemo", 8192, 65, -1).kind, WLB_PUBLISHED_UNKNOWN);
+	assert_int_equal(near_of(&published, "H100", "nemo", 8192, 513, -1).kind, WLB_PUBLISHED_UNKNOWN);
 	assert_int_equal(near_of(&published, "H100", "nemo", 1024, 8, -1).kind, WLB_PUBLISHED_UNKNOWN);
 	wlb_published_free(&published);
 }
@@ -111,6 +145,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(steps_near_the_question_are_found),
+		cmocka_unit_test(a_trainer_of_two_sources_counts_alone),
 		cmocka_unit_test(what_is_not_near_is_unknown),
 		cmocka_unit_test(each_value_is_checked),
 	};
