@@ -1203,7 +1203,8 @@ struct wlb_search_fixed {
 	int32_t micro_batch_windows; /* windows of seq_length in a micro-batch, as --micro-batch-size of trainers */
 	int recompute;               /* enum wlb_recompute */
 	int32_t recompute_layers;    /* of struct wlb_plan, with WLB_RECOMPUTE_FULL alone; 0: all layers */
-	int account_for_embedding;   /* of struct wlb_plan: 0 or 1; -1: the search chooses */
+	int account_for_embedding;   /* of struct wlb_plan; -1: the search chooses; above 1 both are fixed, pp above
+	                                1, and interleave 1 */
 	int account_for_loss;
 	int shared_head; /* of struct wlb_plan: 0 or 1; -1: the search chooses; 1 holds for plans with pp > 1 */
 };

@@ -72,10 +72,16 @@ int wlb_search_check_fixed(const struct wlb_search *search, struct wlb_error *er
 	               "--global-batch-size", error) < 0 ||
 	    check_tp(search, error) < 0)
 		return -1;
-	if (fixed->account_for_embedding < -1 || fixed->account_for_embedding > 1 || fixed->account_for_loss < -1 ||
-	    fixed->account_for_loss > 1)
-		return wlb_fail(error, "account_for_embedding is %d, account_for_loss %d: each must be -1, 0 or 1",
-		                fixed->account_for_embedding, fixed->account_for_loss);
+	int embedding = fixed->account_for_embedding, loss = fixed->account_for_loss,
+	    layers = (int)model->num_hidden_layers;
+	int has_more = embedding > 1 || loss > 1;
+	if (embedding < -1 || loss < -1 || embedding >= layers || loss >= layers ||
+	    (has_more && (embedding < 0 || loss < 0 || fixed->interleave != 1 || fixed->pp < 2)))
+		return wlb_fail(
+			error,
+			"account_for_embedding is %d, account_for_loss %d: each must be -1, 0 or 1, or both 0 to %d "
+			"with interleave 1 and pp above 1",
+			embedding, loss, layers - 1);
 	if (fixed->shared_head < -1 || fixed->shared_head > 1)
 		return wlb_fail(error, "shared_head is %d: it must be -1, 0 or 1", fixed->shared_head);
 	if (fixed->recompute < -1 || fixed->recompute > WLB_RECOMPUTE_FULL)

@@ -73,6 +73,8 @@ static void try_one_layer(const struct wlb_search *search, const struct wlb_sear
 	/* One stage has all layers, whatever counts. */
 	int one =
 		plan->candidate.plan.layout.pp == 1 && fixed->account_for_embedding < 0 && fixed->account_for_loss < 0;
+	if (fixed->account_for_embedding > 1 || fixed->account_for_loss > 1)
+		try_accounts(search, plan, fixed->account_for_embedding, fixed->account_for_loss, head, least, best);
 	for (int32_t accounts = 0; accounts < (one ? 1 : 4); accounts++)
 		if (allows(fixed->account_for_embedding, accounts / 2) && allows(fixed->account_for_loss, accounts % 2))
 			try_accounts(search, plan, accounts / 2, accounts % 2, head, least, best);

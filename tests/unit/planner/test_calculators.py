@@ -550,6 +550,17 @@ class Plan(unittest.TestCase):
         self.assertIn("  change --overlap-grad-reduce from off to on\n", changes)
         self.assertNotIn("keep it", changes)
 
+    def test_comparison_with_stages_of_other_lengths(self):
+        """126 layers: 6 on the first of 16 stages, and 8 on each other one."""
+        job = ("plan", "--nodes", 64, "--machine", "H100", "--model", "Llama-3-405B", "--gradient-type", "bfloat16")
+        command = ("x.py", "--seq-length", 8192, "--global-batch-size", 256, "--micro-batch-size", 1, "--tensor-model-parallel-size", 8,
+                   "--pipeline-model-parallel-size", 16, "--sequence-parallel", "--use-distributed-optimizer")
+        report = self.calculate(*job, "--compare", "--", *command, "--decoder-first-pipeline-num-layers", 6)
+        plan, settings = report["compare"]["plan"], self.settings(report, "command")
+        self.assertEqual((plan["first_stage_less_layers"], plan["last_stage_less_layers"]), (2, 0))
+        self.assertEqual((settings["--decoder-first-pipeline-num-layers"], settings["--decoder-last-pipeline-num-layers"]), ("6", "8"))
+        self.assertEqual(settings["--account-for-embedding-in-pipeline-split"], "off")
+
     def test_comparison_with_other_trainers(self):
         job = ("plan", "--nodes", 16, "--machine", "H100", "--model", "Llama-3-8B")
         report = self.calculate(*job, "--trainer", "torchtitan", "--compare", "--", "torchrun", "--nproc_per_node=8", "-m",
@@ -937,6 +948,9 @@ class Refusals(unittest.TestCase):
                                ({"--num-layers": 40}, ("--num-layers 40", "32")), ({"--seq-length": None}, ("--seq-length", "add it")),
                                ({"--pipeline-model-parallel-size": 4, "--num-layers-per-virtual-pipeline-stage": 3},
                                 ("32 layers", "4 x 3")),
+                               ({"--pipeline-model-parallel-size": 4, "--decoder-first-pipeline-num-layers": 4}, ("28 layers", "3 stages")),
+                               ({"--pipeline-model-parallel-size": 4, "--decoder-last-pipeline-num-layers": 14},
+                                ("the last 14", "at most the 6")),
                                ({"--pipeline-model-parallel-size": 8, "--num-virtual-stages-per-pipeline-rank": 4, "--micro-batch-size": 4},
                                 ("4 micro-batches", "multiple of pp, 8"))):
             with self.subTest(changed):
