@@ -85,6 +85,10 @@ enum wlb_family {
 	WLB_FAMILY_NEMOTRON,
 	WLB_FAMILY_GEMMA2,
 	WLB_FAMILY_GEMMA3, /* of text alone */
+	WLB_FAMILY_QWEN2_MOE,
+	WLB_FAMILY_DEEPSEEK_V2,
+	WLB_FAMILY_DEEPSEEK_V3,
+	WLB_FAMILY_GPT_OSS,
 	WLB_FAMILIES
 };
 
@@ -116,7 +120,10 @@ struct wlb_family_row {
 	int local_rope;    /* layers with a window have angles of their own, of rope_local_base_freq */
 	/* Hugging Face's files have queries, keys and values in one tensor, and gate and up in one. */
 	int fused_tensors;
-	int experts;     /* each layer has num_experts MLPs, to num_experts_per_tok of which a token is sent */
+	int experts;     /* layers have num_experts MLPs, to num_experts_per_tok of which a token is sent */
+	int shared_gate; /* the output of the shared expert is weighted by a product with a vector */
+	int latent;      /* attention is multi-head latent attention (DeepSeek-AI 2024, arXiv:2405.04434) */
+	int all_biases;  /* all matrices of a layer have biases, and each head of attention has a sink, a parameter */
 	int ungated;     /* the MLP is down(f(up(x))), for down(silu(gate(x)) * up(x)) */
 	int norm_biases; /* each norm has a bias beside its weight */
 	/* Why wlb-worker does not train the family, such as "it has experts"; such a family is planned for other
@@ -175,12 +182,19 @@ struct wlb_model {
 	int64_t sliding_window;
 	/* Bit l % 64 of full_layers[l / 64] is set where layer l has no window although sliding_window is not 0. */
 	uint64_t full_layers[WLB_LAYERS_MAX / 64];
-	int64_t num_experts;            /* of every layer; 0: the family has none */
-	int64_t num_experts_per_tok;    /* of them, by which a token is computed */
-	double query_pre_attn_scalar;   /* scores are divided by its square root; 0: by that of head_dim */
-	double attn_logit_softcapping;  /* c: a score s becomes c tanh(s / c); 0: it stays */
-	double final_logit_softcapping; /* the same of logits */
-	double rope_local_base_freq;    /* rope_theta of the layers with a window; 0: that of all layers */
+	int64_t num_experts;              /* of each layer after dense_layers; 0: the family has none */
+	int64_t num_experts_per_tok;      /* of them, by which a token is computed */
+	double query_pre_attn_scalar;     /* scores are divided by its square root; 0: by that of head_dim */
+	double attn_logit_softcapping;    /* c: a score s becomes c tanh(s / c); 0: it stays */
+	double final_logit_softcapping;   /* the same of logits */
+	double rope_local_base_freq;      /* rope_theta of the layers with a window; 0: that of all layers */
+	int64_t shared_intermediate_size; /* of an MLP beside the experts that computes every token; 0: there is none */
+	int64_t dense_layers;             /* the first layers, which have one MLP and no experts */
+	int64_t dense_intermediate_size;  /* of that MLP; 0 where dense_layers is 0 */
+	/* Of a family with latent attention, else 0. Queries are made of q_lora_rank elements (0: of hidden_size), keys
+	 * and values of kv_lora_rank and of qk_rope_head_dim elements that all heads share. Each head has a key and a
+	 * value of its own, so num_key_value_heads is num_attention_heads; head_dim is that of queries and keys. */
+	int64_t q_lora_rank, kv_lora_rank, qk_rope_head_dim, v_head_dim;
 };
 
 /* Returns 0 when the shape can be built, -1 with the field, its value and the rule otherwise. */
@@ -192,15 +206,34 @@ int64_t wlb_model_parameters(const struct wlb_model *model);
 /* Of these, the ones that compute a token: without the experts that it is not sent to. */
 int64_t wlb_model_active_parameters(const struct wlb_model *model);
 
-/* The parameters of one layer's matrices: all of them, and those that a token is multiplied by. The matrix that chooses
- * experts is one of them. */
+/* The parameters of the matrices of a layer after dense_layers, and of one of these. The matrix that chooses experts is
+ * one of them. */
 int64_t wlb_model_layer_matrix_parameters(const struct wlb_model *model);
-int64_t wlb_model_layer_active_parameters(const struct wlb_model *model);
+int64_t wlb_model_dense_layer_parameters(const struct wlb_model *model);
+
+/* The parameters of matrices that a token is multiplied by: of all layers together, and of the mean layer. */
+int64_t wlb_model_active_matrices(const struct wlb_model *model);
+double wlb_model_layer_active_parameters(const struct wlb_model *model);
+
+/* The parameters of the matrices of one expert, and of the biases of all experts of a layer. */
+int64_t wlb_model_expert_parameters(const struct wlb_model *model);
+int64_t wlb_model_expert_biases(const struct wlb_model *model);
+
+/* The share of the layers that have experts, 0 to 1. */
+double wlb_model_expert_layers_share(const struct wlb_model *model);
+
+/* The parameters of matrices of a layer, with experts or without, that tensor parallelism does not cut: of the one that
+ * chooses experts, and of those that make what latent attention makes queries, keys and values of. */
+int64_t wlb_model_layer_whole_parameters(const struct wlb_model *model, int has_experts);
+
+/* The mean elements of a key and of a value of a head, rounded down, which are as many but in latent attention:
+ * attention computes 4 x this FLOPs for each head and pair of a query and a key. */
+int64_t wlb_model_head_width(const struct wlb_model *model);
 
 /* The parameters of one norm of rows of hidden_size: weights, and biases where the family has them. */
 int64_t wlb_model_norm_parameters(const struct wlb_model *model);
 
-/* The parameters of one layer that are no matrices: norms and biases. */
+/* The parameters of one layer that are no matrices: norms, biases and sinks. */
 int64_t wlb_model_layer_vector_parameters(const struct wlb_model *model);
 
 /* Elements of a head that are rotated. */

@@ -4,8 +4,10 @@
 
 #include "libwlb/cost/plan_sizes.h"
 
-/* Widths on one tensor-parallel rank. MLP is that of one expert; ROUTED and ROUTED_MLP are those of all experts of a
- * token, of their inputs and of their MLPs. */
+/* Widths on one tensor-parallel rank. ATTENDED is that of attention's output; LATENT_QUERIES and
+ * LATENT_KEYS are those of what latent attention makes of a row first, QUERIES_INPUT and KEYS_INPUT of what it makes
+ * queries of, and of each head a key and a value; ROUTED is that of a token's copies for its experts; MLPS that of all
+ * MLPs of a token in the mean layer. */
 enum width {
 	HIDDEN,
 	QUERIES,
@@ -13,18 +15,23 @@ enum width {
 	KEYS_VALUES,
 	QUERIES_KEYS,
 	QUERIES_KEYS_VALUES,
-	MLP,
-	GATE_AND_UP,
+	ATTENDED,
+	LATENT_QUERIES,
+	QUERIES_INPUT,
+	LATENT_KEYS,
+	KEYS_INPUT,
+	HEADS_KEYS_VALUES,
 	ROUTED,
-	ROUTED_MLP
+	MLPS
 };
 
 static double width_of(const struct wlb_layer_cost *cost, enum width width)
 {
 	const struct wlb_model *m = cost->model;
 	double tp = cost->plan->layout.tp;
-	double queries = (double)(m->num_attention_heads * m->head_dim) / tp, keys = wlb_plan_kv_width(cost->plan, m);
-	double mlp = (double)m->intermediate_size / tp, copies = wlb_plan_token_mlps(m);
+	double heads = (double)m->num_attention_heads / tp, keys = wlb_plan_kv_width(cost->plan, m);
+	double queries = heads * (double)m->head_dim;
+	double value = (double)(m->v_head_dim > 0 ? m->v_head_dim : m->head_dim);
 	const double widths[] = {
 		[HIDDEN] = (double)m->hidden_size,
 		[QUERIES] = queries,
@@ -32,25 +39,29 @@ static double width_of(const struct wlb_layer_cost *cost, enum width width)
 		[KEYS_VALUES] = 2.0 * keys,
 		[QUERIES_KEYS] = queries + keys,
 		[QUERIES_KEYS_VALUES] = queries + 2.0 * keys,
-		[MLP] = mlp,
-		[GATE_AND_UP] = (wlb_family(m->family)->ungated ? 1.0 : 2.0) * mlp,
-		[ROUTED] = copies * (double)m->hidden_size,
-		[ROUTED_MLP] = copies * mlp,
+		[ATTENDED] = heads * value,
+		[LATENT_QUERIES] = (double)m->q_lora_rank,
+		[QUERIES_INPUT] = (double)(m->q_lora_rank > 0 ? m->q_lora_rank : m->hidden_size),
+		[LATENT_KEYS] = (double)(m->kv_lora_rank + m->qk_rope_head_dim),
+		[KEYS_INPUT] = (double)m->kv_lora_rank,
+		[HEADS_KEYS_VALUES] = heads * ((double)(m->head_dim - m->qk_rope_head_dim) + value),
+		[ROUTED] = wlb_plan_token_experts(m) * (double)m->hidden_size,
+		[MLPS] = wlb_plan_mlp_columns(m) / tp,
 	};
 	return widths[width];
 }
 
-/* The matrix products of a layer: the matrices of queries, keys and values are one, as are gate and up. wlb-worker has
- * keys and values apart where several tensor-parallel ranks hold them. Each expert has the products of an MLP. */
+/* The matrix products of attention: the matrices of queries, keys and values are one. wlb-worker has keys and values
+ * apart where several tensor-parallel ranks hold them. */
 struct product {
 	enum width in, out;
 };
 
-enum { FUSED = 2, KV_APART = 3, OF_MLP = 2 };
-
-static const struct product fused[FUSED] = {{HIDDEN, QUERIES_KEYS_VALUES}, {QUERIES, HIDDEN}};
-static const struct product kv_apart[KV_APART] = {{HIDDEN, QUERIES}, {HIDDEN, KEYS_VALUES}, {QUERIES, HIDDEN}};
-static const struct product of_mlp[OF_MLP] = {{HIDDEN, GATE_AND_UP}, {MLP, HIDDEN}};
+static const struct product fused[] = {{HIDDEN, QUERIES_KEYS_VALUES}, {QUERIES, HIDDEN}, {0}};
+static const struct product kv_apart[] = {{HIDDEN, QUERIES}, {HIDDEN, KEYS_VALUES}, {QUERIES, HIDDEN}, {0}};
+static const struct product latent[] = {{HIDDEN, LATENT_QUERIES}, {QUERIES_INPUT, QUERIES},
+                                        {HIDDEN, LATENT_KEYS},    {KEYS_INPUT, HEADS_KEYS_VALUES},
+                                        {ATTENDED, HIDDEN},       {0}};
 
 /* What only some families have. */
 enum part { OF_ALL, BIASES, QK_NORMS, FURTHER_NORMS, GATED, UNGATED, EXPERTS };
@@ -87,8 +98,8 @@ static const struct stream streams[] = {
 	{HIDDEN, 1, 2.0, 2.0, 4.0, WLB_OP_RMSNORM_FORWARD, WLB_OP_RMSNORM_BACKWARD, NONE, EVERY, FURTHER_NORMS},
 	{HIDDEN, 1, 2.0, 3.0, 0.0, WLB_OP_ADD, WLB_OPERATIONS, NONE, WORKER_TP_1, FURTHER_NORMS},
 	/* the gated product, SwiGLU or GeGLU, which wlb-worker's backward pass always computes again */
-	{ROUTED_MLP, 0, 1.0, 3.0, 5.0, WLB_OP_SWIGLU_FORWARD, WLB_OP_SWIGLU_BACKWARD, MEGATRON, EVERY, GATED},
-	{ROUTED_MLP, 0, 1.0, 2.0, 3.0, WLB_OPERATIONS, WLB_OPERATIONS, MEGATRON, MEGATRON, UNGATED},
+	{MLPS, 0, 1.0, 3.0, 5.0, WLB_OP_SWIGLU_FORWARD, WLB_OP_SWIGLU_BACKWARD, MEGATRON, EVERY, GATED},
+	{MLPS, 0, 1.0, 2.0, 3.0, WLB_OPERATIONS, WLB_OPERATIONS, MEGATRON, MEGATRON, UNGATED},
 	/* a row's copies in the order of experts, and their outputs in that of rows */
 	{ROUTED, 0, 2.0, 2.0, 2.0, WLB_OPERATIONS, WLB_OPERATIONS, NONE, MEGATRON, EXPERTS},
 };
@@ -118,32 +129,65 @@ static void add_product(const struct wlb_machine *machine, double tokens, double
 	sum->backward += wlb_machine_gemm_s(machine, tokens, out, in) + wlb_machine_gemm_s(machine, out, tokens, in);
 }
 
-static void add_products(const struct wlb_layer_cost *cost, double tokens, const struct product *products, int count,
-                         struct wlb_seconds *sum)
+static void add(struct wlb_seconds *sum, struct wlb_seconds more, double times)
 {
-	for (int i = 0; i < count; i++)
-		add_product(cost->machine, tokens, width_of(cost, products[i].in), width_of(cost, products[i].out),
-		            sum);
+	sum->forward += times * more.forward;
+	sum->backward += times * more.backward;
 }
 
-/* Experts get equal shares of the tokens. */
-struct wlb_seconds wlb_layer_products_s(const struct wlb_layer_cost *cost, double tokens)
+static struct wlb_seconds attention_products_s(const struct wlb_layer_cost *cost, double tokens)
 {
 	const struct wlb_model *m = cost->model;
 	int apart = is_worker(cost) && cost->plan->layout.tp > m->num_key_value_heads;
-	struct wlb_seconds sum = {0}, expert = {0};
+	const struct product *product = wlb_family(m->family)->latent ? latent : apart ? kv_apart : fused;
+	struct wlb_seconds sum = {0};
+	for (; product->in != product->out; product++)
+		if (width_of(cost, product->out) > 0.0)
+			add_product(cost->machine, tokens, width_of(cost, product->in), width_of(cost, product->out),
+			            &sum);
+	return sum;
+}
+
+/* An MLP of so many columns on all tensor-parallel ranks; gate and up are one matrix. */
+static struct wlb_seconds mlp_s(const struct wlb_layer_cost *cost, double tokens, int64_t columns)
+{
+	double hidden = (double)cost->model->hidden_size, width = (double)columns / cost->plan->layout.tp;
+	struct wlb_seconds sum = {0};
+	if (columns == 0)
+		return sum;
+	add_product(cost->machine, tokens, hidden, (wlb_family(cost->model->family)->ungated ? 1.0 : 2.0) * width,
+	            &sum);
+	add_product(cost->machine, tokens, width, hidden, &sum);
+	return sum;
+}
+
+/* What chooses experts, the experts, each with the products of an MLP on an equal share of the tokens, and the shared
+ * one. */
+static struct wlb_seconds experts_s(const struct wlb_layer_cost *cost, double tokens)
+{
+	const struct wlb_model *m = cost->model;
+	double experts = (double)m->num_experts, copies = tokens * (double)m->num_experts_per_tok;
+	struct wlb_seconds sum = mlp_s(cost, tokens, m->shared_intermediate_size);
+	add_product(cost->machine, tokens / cost->plan->layout.tp, (double)m->hidden_size, experts, &sum);
+	add(&sum, mlp_s(cost, copies / experts, m->intermediate_size), experts);
+	return sum;
+}
+
+struct wlb_seconds wlb_layer_products_s(const struct wlb_layer_cost *cost, double tokens)
+{
+	const struct wlb_model *m = cost->model;
+	double share = wlb_model_expert_layers_share(m);
+	struct wlb_seconds sum = {0};
 	if (!(tokens > 0.0))
 		return sum;
-	add_products(cost, tokens, apart ? kv_apart : fused, apart ? KV_APART : FUSED, &sum);
+	sum = attention_products_s(cost, tokens);
 	if (m->num_experts == 0) {
-		add_products(cost, tokens, of_mlp, OF_MLP, &sum);
+		add(&sum, mlp_s(cost, tokens, m->intermediate_size), 1.0);
 		return sum;
 	}
-	double experts = (double)m->num_experts;
-	add_product(cost->machine, tokens / cost->plan->layout.tp, (double)m->hidden_size, experts, &sum);
-	add_products(cost, tokens * wlb_plan_token_mlps(m) / experts, of_mlp, OF_MLP, &expert);
-	sum.forward += experts * expert.forward;
-	sum.backward += experts * expert.backward;
+	add(&sum, experts_s(cost, tokens), share);
+	if (share < 1.0)
+		add(&sum, mlp_s(cost, tokens, m->dense_intermediate_size), 1.0 - share);
 	return sum;
 }
 
@@ -276,7 +320,7 @@ static struct wlb_seconds unfused_s(const struct wlb_layer_cost *cost, double q_
 {
 	const struct wlb_machine *machine = cost->machine;
 	double heads = (double)cost->model->num_attention_heads / cost->plan->layout.tp;
-	double dim = (double)cost->model->head_dim, q_rows = heads * q_tokens, k_rows = heads * k_tokens;
+	double dim = (double)wlb_model_head_width(cost->model), q_rows = heads * q_tokens, k_rows = heads * k_tokens;
 	double scores_s = wlb_machine_gemm_s(machine, q_rows, dim, k_tokens);
 	double values_s = wlb_machine_gemm_s(machine, q_rows, k_tokens, dim);
 	double keys_s = wlb_machine_gemm_s(machine, k_rows, q_tokens, dim);
@@ -293,7 +337,7 @@ static struct wlb_seconds unfused_s(const struct wlb_layer_cost *cost, double q_
 static double attention_s(const struct wlb_layer_cost *cost, double q_tokens, double k_tokens, int backward)
 {
 	const struct wlb_model *m = cost->model;
-	int heads = (int)(m->num_attention_heads / cost->plan->layout.tp), dim = (int)m->head_dim;
+	int heads = (int)(m->num_attention_heads / cost->plan->layout.tp), dim = (int)wlb_model_head_width(m);
 	double share = wlb_model_window_share(m), window = (double)m->sliding_window, seconds = 0.0;
 	if (share < 1.0)
 		seconds += (1.0 - share) *
@@ -313,7 +357,7 @@ struct wlb_seconds wlb_layer_attention_s(const struct wlb_layer_cost *cost, doub
 
 struct wlb_seconds wlb_layer_attention_least_s(const struct wlb_layer_cost *cost, double pairs)
 {
-	double flops = 4.0 * pairs * (double)(cost->model->num_attention_heads * cost->model->head_dim) /
+	double flops = 4.0 * pairs * (double)(cost->model->num_attention_heads * wlb_model_head_width(cost->model)) /
 	               cost->plan->layout.tp;
 	if (cost->options->unfused_attention) {
 		double forward_s = flops / wlb_machine_gemm_most(cost->machine);
@@ -374,8 +418,8 @@ struct wlb_seconds wlb_embedding_s(const struct wlb_layer_cost *cost, double tok
 
 struct wlb_seconds wlb_layer_least_s(const struct wlb_layer_cost *cost, double tokens)
 {
-	double products_s = 2.0 * (double)wlb_model_layer_active_parameters(cost->model) * tokens /
-	                    cost->plan->layout.tp / wlb_machine_gemm_most(cost->machine);
+	double products_s = 2.0 * wlb_model_layer_active_parameters(cost->model) * tokens / cost->plan->layout.tp /
+	                    wlb_machine_gemm_most(cost->machine);
 	struct wlb_seconds sum = streams_s(cost, tokens, 0.0);
 	sum.forward += products_s;
 	sum.backward += 2.0 * products_s;

@@ -23,7 +23,8 @@ struct wlb_layer_cost {
 	const struct wlb_plan *plan;
 };
 
-/* Products and elementwise operations of one layer: without attention and communication. */
+/* Products and elementwise operations of the mean layer, of which the first may have no experts: without attention and
+ * communication. */
 struct wlb_seconds wlb_layer_products_s(const struct wlb_layer_cost *cost, double tokens);
 /* One of these products: in the backward pass, the gradient of the weights of attention's output. */
 double wlb_layer_output_d_w_s(const struct wlb_layer_cost *cost, double tokens);

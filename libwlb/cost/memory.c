@@ -29,8 +29,9 @@ static double layer_token_bytes(const struct stage_memory *w, enum wlb_recompute
 {
 	const struct wlb_model *m = w->model;
 	double hidden = (double)m->hidden_size * (w->options->whole_rows ? w->plan->layout.tp : 1),
-	       mlp = wlb_plan_token_mlps(m) * (double)m->intermediate_size;
-	double q = (double)(m->num_attention_heads * m->head_dim), kv = (double)(m->num_key_value_heads * m->head_dim);
+	       mlp = wlb_plan_mlp_columns(m);
+	double head = (double)wlb_model_head_width(m);
+	double q = (double)m->num_attention_heads * head, kv = (double)m->num_key_value_heads * head;
 	if (recompute == WLB_RECOMPUTE_FULL)
 		return w->element_bytes * hidden;
 	/* Inputs of both norms, of both projections that follow them; queries, keys, values and the attention's output;
@@ -39,7 +40,9 @@ static double layer_token_bytes(const struct stage_memory *w, enum wlb_recompute
 	if (wlb_family(m->family)->qk_norm != WLB_QK_NORM_NONE) /* queries and keys before their norms */
 		elements += q + kv;
 	if (m->num_experts > 0) /* each tensor-parallel rank has a whole row for each expert, before it and after it */
-		elements += 2.0 * wlb_plan_token_mlps(m) * (double)m->hidden_size * w->plan->layout.tp;
+		elements += 2.0 * wlb_plan_token_experts(m) * (double)m->hidden_size * w->plan->layout.tp;
+	/* What latent attention makes queries, keys and values of, on each tensor-parallel rank. */
+	elements += (double)(m->q_lora_rank + m->kv_lora_rank + m->qk_rope_head_dim) * w->plan->layout.tp;
 	if (wlb_family(m->family)->norms == WLB_NORMS_BOTH) /* what attention and MLP gave, before their norms */
 		elements += 2.0 * hidden;
 	if (recompute == WLB_RECOMPUTE_SELECTIVE && w->options->release_activations)

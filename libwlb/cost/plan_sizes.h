@@ -10,8 +10,11 @@
 double wlb_plan_recomputed_layers(const struct wlb_plan *plan, const struct wlb_model *model, int32_t stage,
                                   int32_t chunk);
 
-/* MLPs that compute a token: its experts, or one. */
-double wlb_plan_token_mlps(const struct wlb_model *model);
+/* Experts that compute a token in the mean layer; 1 where there are none. */
+double wlb_plan_token_experts(const struct wlb_model *model);
+
+/* The columns of all MLPs that compute a token in the mean layer. */
+double wlb_plan_mlp_columns(const struct wlb_model *model);
 
 /* Width of the keys (or the values) that one tensor-parallel rank holds. */
 double wlb_plan_kv_width(const struct wlb_plan *plan, const struct wlb_model *model);

@@ -291,7 +291,7 @@ static void add_servers(const struct wlb_sim *sim, struct wlb_sim_load *load, do
 {
 	const struct wlb_layout *l = &sim->options.plan.layout;
 	const struct wlb_model *m = &sim->model;
-	double elements = 2.0 * (double)(m->num_attention_heads * m->head_dim) / l->tp;
+	double elements = 2.0 * (double)(m->num_attention_heads * wlb_model_head_width(m)) / l->tp;
 	double bytes = rank_tokens * (sim->kv_token_bytes + elements * wlb_machine_element_bytes(&sim->machine));
 	const struct wlb_link link = wlb_machine_network(&sim->machine, sim->dp_crosses || sim->pp_crosses);
 	double s = wlb_layout_ranks(l) > sim->machine.gpus_per_node
@@ -308,7 +308,7 @@ static void add_servers(const struct wlb_sim *sim, struct wlb_sim_load *load, do
 static void count_flops(const struct wlb_sim *sim, size_t count, struct wlb_sim_load *load)
 {
 	const struct wlb_model *m = &sim->model;
-	double layers = (double)m->num_hidden_layers, q = (double)(m->num_attention_heads * m->head_dim);
+	double layers = (double)m->num_hidden_layers, q = (double)(m->num_attention_heads * wlb_model_head_width(m));
 	for (size_t i = 0; i < count; i++) {
 		double n = (double)sim->tokens[i];
 		load->tokens += sim->tokens[i];

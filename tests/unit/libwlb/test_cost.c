@@ -545,6 +545,32 @@ static void experts_share_the_tokens(void **state)
 	assert_near(more_s, bytes / machine.memory_bytes_per_s + 2.0 * machine.operation_s, 1e-9);
 }
 
+/* Queries are made of 1,536 elements of a row, keys and values of 512 and 64; 3 of 61 layers have no experts. */
+static void latent_attention_and_dense_layers_have_their_products(void **state)
+{
+	(void)state;
+	struct wlb_machine machine = tiled();
+	struct wlb_plan plan = plan_of(1, 1, 1, 1, 1, 1);
+	struct wlb_cost_options options;
+	wlb_cost_options_init(&options);
+	const struct wlb_layer_cost cost = {&deepseek_v3, &machine, &options, &plan};
+	const double shapes[][3] = {{1.0, 7168, 1536},       {1.0, 1536, 24576},      {1.0, 7168, 576},
+	                            {1.0, 512, 32768},       {1.0, 16384, 7168}, /* attention */
+	                            {58.0 / 61, 7168, 256},  {58.0 / 61, 7168, 4096}, {58.0 / 61, 2048, 7168},
+	                            {3.0 / 61, 7168, 36864}, {3.0 / 61, 18432, 7168}};
+	double seconds =
+		256.0 * 58 / 61 *
+		(wlb_machine_gemm_s(&machine, 128, 7168, 4096) + wlb_machine_gemm_s(&machine, 128, 2048, 7168));
+	for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++)
+		seconds += shapes[i][0] * wlb_machine_gemm_s(&machine, 4096, shapes[i][1], shapes[i][2]);
+	struct wlb_seconds products = wlb_layer_products_s(&cost, 4096), least = wlb_layer_least_s(&cost, 4096);
+	assert_near(products.forward, seconds, 1e-12);
+	assert_true(least.forward <= products.forward + wlb_layer_elementwise_s(&cost, 4096).forward);
+	/* Scores of 192 elements, values of 128. */
+	assert_near(wlb_layer_attention_s(&cost, 4096, 4096).forward,
+	            wlb_machine_attention_s(&machine, 128, 160, 0.0, 4096, 4096, 0), 1e-12);
+}
+
 /* Of 3 matrices 2 are left, and of the activation's 3 and 5 elements 2 and 3. */
 static void an_mlp_without_a_gate_has_two_products(void **state)
 {
@@ -694,6 +720,7 @@ int main(void)
 		cmocka_unit_test(what_is_no_operation_has_no_traffic),
 		cmocka_unit_test(measured_operations_keep_the_sums_and_the_bounds),
 		cmocka_unit_test(experts_share_the_tokens),
+		cmocka_unit_test(latent_attention_and_dense_layers_have_their_products),
 		cmocka_unit_test(an_mlp_without_a_gate_has_two_products),
 		cmocka_unit_test(unfused_attention_moves_its_scores),
 		cmocka_unit_test(rows_and_elementwise_traffic_are_the_trainers),
