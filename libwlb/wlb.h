@@ -858,6 +858,11 @@ double wlb_machine_gather_s(const struct wlb_machine *machine, int ranks, int ra
 double wlb_machine_reduce_s(const struct wlb_machine *machine, int ranks, int ranks_per_node, int crosses_switch,
                             double bytes);
 
+/* Seconds of an all-to-all in which each of `ranks` ranks sends `bytes` in equal shares, one of them to itself: those
+ * for the ranks of its node by node_link, those for others by its own network port, at the same time. */
+double wlb_machine_exchange_s(const struct wlb_machine *machine, int ranks, int ranks_per_node, int crosses_switch,
+                              double bytes);
+
 /* Seconds of a message of `bytes` between two ranks of a node. */
 double wlb_machine_node_send_s(const struct wlb_machine *machine, double bytes);
 
@@ -965,12 +970,17 @@ struct wlb_plan {
 	/* 1: every stage computes the head (the product with the vocabulary, the loss, their gradients) of an equal
 	 * share of the rows of each micro-batch; see wlb_plan_pass. 0: the last stage computes all of it. */
 	int32_t shared_head;
+	/* Expert parallelism: the experts of each layer are divided among so many of the dp x cp ranks that would hold
+	 * copies of them; tensor parallelism cuts each (Megatron-LM's --expert-model-parallel-size, with the
+	 * expert-tensor-parallel size that it takes by default). 0 and 1: each rank has all. */
+	int32_t ep;
 };
 
 /* Returns 0 when the plan can run, -1 with a message otherwise. The rules: its layout passes wlb_layout_check for this
  * model, layers + account_for_embedding + account_for_loss >= pp x interleave, interleave > 1 only with pp > 1 and
  * micro_batches a multiple of pp (as Megatron-LM requires), zero_stage 0 to 3 (2 and 3 not with pp > 1),
- * recompute_layers not negative, shared_head 1 only with pp > 1. Where pp is 1 the two accounts change nothing. */
+ * recompute_layers not negative, shared_head 1 only with pp > 1, ep above 1 divides num_experts and dp x cp. Where pp
+ * is 1 the two accounts change nothing. */
 int wlb_plan_check(const struct wlb_plan *plan, const struct wlb_model *model, struct wlb_error *error);
 
 /* Peak bytes on each GPU of one pipeline stage. Megatron-LM: weights in use of the machine's element size, gradients of
@@ -1088,6 +1098,7 @@ struct wlb_sim_time {
 	double recompute_s; /* forward work done again */
 	double tp_s;        /* communication not hidden */
 	double cp_s;
+	double ep_s; /* rows sent to the ranks of their experts, and back */
 	double pp_s;
 	double dp_s;
 	double optimizer_s;
@@ -1173,6 +1184,7 @@ int wlb_goodput(const struct wlb_failures *failures, struct wlb_goodput *goodput
  * search. */
 struct wlb_search_fixed {
 	int tp, cp, pp, dp;
+	int ep; /* of struct wlb_plan */
 	int32_t interleave;
 	int32_t micro_batch_windows; /* windows of seq_length in a micro-batch, as --micro-batch-size of trainers */
 	int recompute;               /* enum wlb_recompute */
@@ -1261,14 +1273,14 @@ struct wlb_search_result {
 
 /* Finds the plan with the least simulated step time among all tp x cp x pp x dp, interleaving, micro-batch numbers (one
  * for each window of the batch, or of two or four windows) and recomputation (the least that lets the plan fit: from
- * none on for wlb-worker; for others from selective on, then of as few whole layers of each chunk as suffice) that fit
- * the GPUs and their memory. tp divides the heads and stays inside a node; tp x cp divides a node or consists of whole
- * nodes, with chunks of at least a tile of attention; then pp; dp, outermost, is as large as the GPUs and the batch
- * allow. Plans of another trainer than wlb-worker keep the rules of Megatron-LM: dp x the windows of a micro-batch
- * divide the batch, pp x interleave the layers with what counts as one, and 2 x cp the window where cp is above 1; with
- * interleave above 1, pp divides the micro-batches of a replica. ZeRO-2 and 3 become 1 where pp is above 1. Nodes
- * follow the topology. What is fixed stays fixed: no plan has another value, also where the rules above would leave it
- * out (a cp that is fixed needs no alignment), but tp stays inside a node.
+ * none on for wlb-worker; for others from selective on, then of as few whole layers of each chunk as suffice) and ep
+ * that fit the GPUs and their memory. tp divides the heads and stays inside a node; tp x cp divides a node or consists
+ * of whole nodes, with chunks of at least a tile of attention; then pp; dp, outermost, is as large as the GPUs and the
+ * batch allow. Plans of another trainer than wlb-worker keep the rules of Megatron-LM: dp x the windows of a
+ * micro-batch divide the batch, pp x interleave the layers with what counts as one, and 2 x cp the window where cp is
+ * above 1; with interleave above 1, pp divides the micro-batches of a replica. ZeRO-2 and 3 become 1 where pp is
+ * above 1. Nodes follow the topology. What is fixed stays fixed: no plan has another value, also where the rules above
+ * would leave it out (a cp that is fixed needs no alignment), but tp stays inside a node.
  *
  * Of plans whose step time is at most near_equal above the least, the best is the one with the most usual layout (with
  * prefer_every_gpu, of those that leave no GPU idle, where there is one): tp a power of two, then the fewest primes

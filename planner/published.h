@@ -11,6 +11,7 @@ struct wlb_published_step {
 	char machine[64], trainer[32];
 	int32_t source; /* its number in the file */
 	int sets_constants;
+	int experts; /* of a model with experts */
 	double window_tokens, gpus;
 	double ratio; /* predicted over published time */
 };
@@ -32,6 +33,7 @@ int wlb_published_parse(const char *text, size_t bytes, struct wlb_published *pu
 struct wlb_published_question {
 	const char *machine, *trainer; /* names in their files */
 	double window_tokens, gpus;
+	int experts;     /* 1: the model has some */
 	int32_t without; /* the source whose steps do not count; -1: all do */
 };
 
@@ -49,9 +51,10 @@ struct wlb_published_near {
 	double within;          /* share of the published time within which 9 of 10 predictions are */
 };
 
-/* Finds the steps on the same machine, with a window of half to twice the length, on an eighth to 8 times the GPUs, of
- * the same trainer; where these are too few, of any trainer. `within` is the quantile that a further step of the same
- * kind exceeds once in ten (split conformal prediction, Vovk et al. 2005), of fewer than 9 steps the largest error. */
+/* Finds the steps on the same machine, of models with experts or of others, with a window of half to twice the length,
+ * on an eighth to 8 times the GPUs, of the same trainer; where these are too few, of any trainer. `within` is the
+ * quantile that a further step of the same kind exceeds once in ten (split conformal prediction, Vovk et al. 2005), of
+ * fewer than 9 steps the largest error. */
 struct wlb_published_near wlb_published_near(const struct wlb_published *published,
                                              const struct wlb_published_question *question);
 

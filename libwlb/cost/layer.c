@@ -64,7 +64,7 @@ static const struct product latent[] = {{HIDDEN, LATENT_QUERIES}, {QUERIES_INPUT
                                         {ATTENDED, HIDDEN},       {0}};
 
 /* What only some families have. */
-enum part { OF_ALL, BIASES, QK_NORMS, FURTHER_NORMS, GATED, UNGATED, EXPERTS };
+enum part { OF_ALL, BIASES, QK_NORMS, FURTHER_NORMS, GATED, UNGATED, EXPERTS, EXPERTS_APART, EXPERTS_SORTED };
 
 /* WORKER_TP: wlb-worker where tp is above 1; WORKER_TP_1: where it is 1 */
 enum trainer { NONE, EVERY, MEGATRON, WORKER, WORKER_TP, WORKER_TP_1 };
@@ -100,8 +100,11 @@ static const struct stream streams[] = {
 	/* the gated product, SwiGLU or GeGLU, which wlb-worker's backward pass always computes again */
 	{MLPS, 0, 1.0, 3.0, 5.0, WLB_OP_SWIGLU_FORWARD, WLB_OP_SWIGLU_BACKWARD, MEGATRON, EVERY, GATED},
 	{MLPS, 0, 1.0, 2.0, 3.0, WLB_OPERATIONS, WLB_OPERATIONS, MEGATRON, MEGATRON, UNGATED},
-	/* a row's copies in the order of experts, and their outputs in that of rows */
+	/* a row's copies in the order of experts, and their outputs in that of rows: of all rows, or where experts are
+         * on other ranks of the rank's share before it sends them; those that arrive are sorted again by experts */
 	{ROUTED, 0, 2.0, 2.0, 2.0, WLB_OPERATIONS, WLB_OPERATIONS, NONE, MEGATRON, EXPERTS},
+	{ROUTED, 1, 2.0, 2.0, 2.0, WLB_OPERATIONS, WLB_OPERATIONS, NONE, MEGATRON, EXPERTS_APART},
+	{ROUTED, 0, 2.0, 2.0, 2.0, WLB_OPERATIONS, WLB_OPERATIONS, NONE, MEGATRON, EXPERTS_SORTED},
 };
 
 enum { STREAMS = sizeof(streams) / sizeof(streams[0]) };
@@ -161,14 +164,16 @@ static struct wlb_seconds mlp_s(const struct wlb_layer_cost *cost, double tokens
 	return sum;
 }
 
-/* What chooses experts, the experts, each with the products of an MLP on an equal share of the tokens, and the shared
- * one. */
+/* What chooses experts, the rank's experts, each with the products of an MLP on an equal share of the tokens that all
+ * of them get, which are as many as the rank's own tokens have copies, and the shared one. */
 static struct wlb_seconds experts_s(const struct wlb_layer_cost *cost, double tokens)
 {
 	const struct wlb_model *m = cost->model;
-	double experts = (double)m->num_experts, copies = tokens * (double)m->num_experts_per_tok;
+	double experts = (double)m->num_experts / wlb_plan_expert_ranks(cost->plan);
+	double copies = tokens * (double)m->num_experts_per_tok;
 	struct wlb_seconds sum = mlp_s(cost, tokens, m->shared_intermediate_size);
-	add_product(cost->machine, tokens / cost->plan->layout.tp, (double)m->hidden_size, experts, &sum);
+	add_product(cost->machine, tokens / cost->plan->layout.tp, (double)m->hidden_size, (double)m->num_experts,
+	            &sum);
 	add(&sum, mlp_s(cost, copies / experts, m->intermediate_size), experts);
 	return sum;
 }
@@ -189,6 +194,19 @@ struct wlb_seconds wlb_layer_products_s(const struct wlb_layer_cost *cost, doubl
 	if (share < 1.0)
 		add(&sum, mlp_s(cost, tokens, m->dense_intermediate_size), 1.0 - share);
 	return sum;
+}
+
+double wlb_layer_exchange_s(const struct wlb_layer_cost *cost, double tokens, int crosses_switch)
+{
+	const struct wlb_model *m = cost->model;
+	int ranks = wlb_plan_expert_ranks(cost->plan), tp = cost->plan->layout.tp;
+	int on_node = cost->machine->gpus_per_node / tp;
+	double rows = tokens / tp * (double)m->num_experts_per_tok;
+	double bytes = rows * (double)m->hidden_size * wlb_machine_element_bytes(cost->machine);
+	if (ranks == 1)
+		return 0.0;
+	return 2.0 * wlb_model_expert_layers_share(m) *
+	       wlb_machine_exchange_s(cost->machine, ranks, on_node > 1 ? on_node : 1, crosses_switch, bytes);
 }
 
 double wlb_layer_output_d_w_s(const struct wlb_layer_cost *cost, double tokens)
@@ -221,6 +239,7 @@ static int is_trained_by(const struct wlb_layer_cost *cost, enum trainer trainer
 static int has_part(const struct wlb_layer_cost *cost, enum part part)
 {
 	const struct wlb_family_row *family = wlb_family(cost->model->family);
+	int32_t ep = wlb_plan_expert_ranks(cost->plan);
 	switch (part) {
 	case OF_ALL:
 		return 1;
@@ -235,7 +254,11 @@ static int has_part(const struct wlb_layer_cost *cost, enum part part)
 	case UNGATED:
 		return family->ungated;
 	case EXPERTS:
-		return family->experts;
+		return family->experts && ep == 1;
+	case EXPERTS_APART:
+		return ep > 1;
+	case EXPERTS_SORTED:
+		return ep > 1 && cost->model->num_experts > ep;
 	}
 	return 0;
 }

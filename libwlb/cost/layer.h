@@ -30,6 +30,11 @@ struct wlb_seconds wlb_layer_products_s(const struct wlb_layer_cost *cost, doubl
 double wlb_layer_output_d_w_s(const struct wlb_layer_cost *cost, double tokens);
 struct wlb_seconds wlb_layer_elementwise_s(const struct wlb_layer_cost *cost, double tokens);
 
+/* Seconds in which the rows of a rank's tokens are sent to the ranks of their experts and back, in one direction of the
+ * mean layer; 0 where ep is 1. A rank has tokens / tp of the rows and sends num_experts_per_tok copies of each
+ * (Megatron-LM's dispatcher "alltoall"). The ranks of a group are neighbours but for tp, as Megatron-LM places them. */
+double wlb_layer_exchange_s(const struct wlb_layer_cost *cost, double tokens, int crosses_switch);
+
 /* Seconds of the angles of the rotary embeddings, which wlb-worker computes once in a pass through a chunk's layers, in
  * either direction; Megatron-LM keeps them. Tensor parallelism does not divide them. */
 double wlb_angles_s(const struct wlb_layer_cost *cost, double tokens);

@@ -209,6 +209,16 @@ double wlb_machine_reduce_s(const struct wlb_machine *machine, int ranks, int ra
 	return collective_s(machine, machine->node_calls.reduce_s, ranks, ranks_per_node, crosses_switch, bytes);
 }
 
+double wlb_machine_exchange_s(const struct wlb_machine *machine, int ranks, int ranks_per_node, int crosses_switch,
+                              double bytes)
+{
+	int near = ranks < ranks_per_node ? ranks : ranks_per_node;
+	const struct wlb_link network = wlb_machine_network(machine, crosses_switch);
+	double near_s = near > 1 ? wlb_machine_node_send_s(machine, bytes * (near - 1) / ranks) : 0.0;
+	double far_s = ranks > near ? network.latency_s + bytes * (ranks - near) / ranks / network.bytes_per_s : 0.0;
+	return fmax(near_s, far_s);
+}
+
 double wlb_machine_node_send_s(const struct wlb_machine *machine, double bytes)
 {
 	if (machine->node_calls.count > 0)

@@ -85,6 +85,13 @@ static double activation_bytes(const struct stage_memory *w, int32_t stage, doub
 	return bytes;
 }
 
+/* Parameters of the matrices of a layer that are on a rank, or are gathered there, of all tensor-parallel ranks. */
+static double layer_matrices(const struct stage_memory *w)
+{
+	double experts = (double)(w->model->num_experts * wlb_model_expert_parameters(w->model));
+	return (double)wlb_model_layer_matrix_parameters(w->model) - experts + experts / wlb_plan_expert_ranks(w->plan);
+}
+
 static double buffer_bytes(const struct stage_memory *w, double tokens, double parameters)
 {
 	const struct wlb_layout *l = &w->plan->layout;
@@ -98,7 +105,7 @@ static double buffer_bytes(const struct stage_memory *w, double tokens, double p
 	if ((double)l->dp * l->cp > 1.0)
 		bytes += 2.0 * w->options->gradient_bytes * fmin(parameters, BUCKET_PARAMETERS);
 	if (w->plan->zero_stage >= 3) /* a layer's weights gathered, and the next one's */
-		elements += 2.0 * (double)wlb_model_layer_matrix_parameters(w->model) / l->tp;
+		elements += 2.0 * layer_matrices(w) / l->tp;
 	return bytes + w->element_bytes * elements;
 }
 
@@ -116,11 +123,12 @@ static struct wlb_memory megatron_memory(const struct stage_memory *w, int32_t s
 {
 	const struct wlb_plan *plan = w->plan;
 	double parameters = wlb_plan_stage_parameters(plan, w->model, stage);
-	double shards = (double)plan->layout.dp * plan->layout.cp, rank_tokens = (double)tokens / plan->layout.cp;
+	double shard = wlb_plan_shard(plan, parameters, wlb_plan_stage_experts(plan, w->model, stage));
+	double rank_tokens = (double)tokens / plan->layout.cp;
 	return (struct wlb_memory){
-		.weights = w->element_bytes * parameters / (plan->zero_stage >= 3 ? shards : 1.0),
-		.gradients = w->options->gradient_bytes * parameters / (plan->zero_stage >= 2 ? shards : 1.0),
-		.optimizer = OPTIMIZER_BYTES * parameters / (plan->zero_stage >= 1 ? shards : 1.0),
+		.weights = w->element_bytes * (plan->zero_stage >= 3 ? shard : parameters),
+		.gradients = w->options->gradient_bytes * (plan->zero_stage >= 2 ? shard : parameters),
+		.optimizer = OPTIMIZER_BYTES * (plan->zero_stage >= 1 ? shard : parameters),
 		.activations = activation_bytes(w, stage, rank_tokens, longest),
 		.logits = logit_bytes(w, stage, rank_tokens),
 		.buffers = buffer_bytes(w, (double)tokens, parameters),

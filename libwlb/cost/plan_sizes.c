@@ -89,10 +89,15 @@ static struct layers layers_of_stage(const struct wlb_plan *plan, const struct w
 	return sum;
 }
 
-/* All experts on a rank of the layers. */
+int32_t wlb_plan_expert_ranks(const struct wlb_plan *plan)
+{
+	return plan->ep > 1 ? plan->ep : 1;
+}
+
+/* The experts of the layers on a rank. */
 static double experts_of(const struct wlb_plan *plan, const struct wlb_model *m, struct layers layers)
 {
-	return (layers.all - layers.dense) * all_experts(m) / plan->layout.tp;
+	return (layers.all - layers.dense) * all_experts(m) / plan->layout.tp / wlb_plan_expert_ranks(plan);
 }
 
 /* Parameters of layers of a stage, with those of its first chunk and of its last. */
@@ -123,6 +128,22 @@ double wlb_plan_chunk_parameters(const struct wlb_plan *plan, const struct wlb_m
 double wlb_plan_stage_parameters(const struct wlb_plan *plan, const struct wlb_model *m, int32_t stage)
 {
 	return parameters_of(plan, m, stage, layers_of_stage(plan, m, stage), 1, 1);
+}
+
+double wlb_plan_chunk_experts(const struct wlb_plan *plan, const struct wlb_model *m, int32_t stage, int32_t chunk)
+{
+	return plan->ep > 1 ? experts_of(plan, m, layers_of(plan, m, stage, chunk)) : 0.0;
+}
+
+double wlb_plan_stage_experts(const struct wlb_plan *plan, const struct wlb_model *m, int32_t stage)
+{
+	return plan->ep > 1 ? experts_of(plan, m, layers_of_stage(plan, m, stage)) : 0.0;
+}
+
+double wlb_plan_shard(const struct wlb_plan *plan, double parameters, double experts)
+{
+	double ranks = (double)plan->layout.dp * plan->layout.cp;
+	return (parameters - experts + experts * wlb_plan_expert_ranks(plan)) / ranks;
 }
 
 int32_t wlb_plan_largest_chunk(const struct wlb_plan *plan, const struct wlb_model *m, int32_t stage)

@@ -27,6 +27,16 @@ double wlb_plan_chunk_parameters(const struct wlb_plan *plan, const struct wlb_m
 /* The same of all chunks of a stage. */
 double wlb_plan_stage_parameters(const struct wlb_plan *plan, const struct wlb_model *model, int32_t stage);
 
+/* Ranks that divide the experts, at least 1. */
+int32_t wlb_plan_expert_ranks(const struct wlb_plan *plan);
+
+/* Of these parameters, those that only dp x cp / ep ranks hold: the experts, where ep is above 1. */
+double wlb_plan_chunk_experts(const struct wlb_plan *plan, const struct wlb_model *model, int32_t stage, int32_t chunk);
+double wlb_plan_stage_experts(const struct wlb_plan *plan, const struct wlb_model *model, int32_t stage);
+
+/* What a rank has of parameters of which all ranks that hold the same ones have equal shares. */
+double wlb_plan_shard(const struct wlb_plan *plan, double parameters, double experts);
+
 /* Returns the stage's chunk with the most layers. Where the embedding counts as a layer, its chunk has fewer. */
 int32_t wlb_plan_largest_chunk(const struct wlb_plan *plan, const struct wlb_model *model, int32_t stage);
 

@@ -49,12 +49,16 @@ static struct work work_of(const struct wlb_search *search, const struct wlb_pla
 	double bytes = tokens * (double)search->model.hidden_size * wlb_machine_element_bytes(machine);
 	double tp_s = transfer_s(machine, l->tp, on_node, bytes);
 	double tp_forward_s = 4.0 * (1.0 - options->tp_overlap.forward) * tp_s;
-	double tp_backward_s = (options->whole_rows ? 4.0 : 6.0) * (1.0 - options->tp_overlap.backward) * tp_s;
+	/* Rows of experts on other ranks are not gathered again. */
+	double collectives = options->whole_rows ? 4.0 : wlb_plan_expert_ranks(plan) > 1 ? 5.0 : 6.0;
+	double tp_backward_s = collectives * (1.0 - options->tp_overlap.backward) * tp_s;
+	double exchange_s = wlb_layer_exchange_s(&cost, tokens, 0) - wlb_layer_exchange_s(&cost, 0.0, 0);
 	struct wlb_seconds keys = gather_keys_s(search, plan, tokens * l->cp);
 	double gathers_back = options->trainer == WLB_COST_WORKER ? 1.0 : 2.0;
 	return (struct work){
-		.layer_s = (1.0 + recomputed) * (slowest_rank * (linear.forward + attention.forward) + tp_forward_s) +
-	                   slowest_rank * (linear.backward + attention.backward) + tp_backward_s,
+		.layer_s = (1.0 + recomputed) *
+	                           (slowest_rank * (linear.forward + attention.forward) + tp_forward_s + exchange_s) +
+	                   slowest_rank * (linear.backward + attention.backward) + tp_backward_s + exchange_s,
 		.keys_s = (1.0 + recomputed) * keys.forward + gathers_back * keys.backward,
 		.head_s = slowest_rank * (head.forward + head.backward),
 	};

@@ -138,6 +138,24 @@ static double exposed_s(double communication_s, double computation_s, double sha
 	return communication_s - hidden_s;
 }
 
+/* Sets the collectives over tensor-parallel ranks: of attention and MLP, beside products as far as the trainer does so.
+ * Those of experts on other ranks are between products, and of each expert's row (Megatron-LM's dispatcher "alltoall"
+ * gathers them after they arrived, keeps them for the backward pass, and scatters the sums before they are sent back).
+ */
+static void add_tp(const struct wlb_sim *sim, struct wlb_sim_load *load, struct wlb_seconds products,
+                   struct collectives tp)
+{
+	const struct wlb_cost_options *cost = &sim->options.cost;
+	int apart = wlb_plan_expert_ranks(&sim->options.plan) > 1;
+	double blocks = apart ? 2.0 - wlb_model_expert_layers_share(&sim->model) : 2.0;
+	double experts_s = apart ? wlb_plan_token_experts(&sim->model) * (tp.gather + tp.reduce) : 0.0;
+	double gathers = cost->whole_rows ? 1.0 : 2.0;
+	load->tp.forward =
+		experts_s + exposed_s(blocks * (tp.gather + tp.reduce), products.forward, cost->tp_overlap.forward);
+	load->tp.backward = experts_s + exposed_s(blocks * (gathers * tp.gather + tp.reduce), products.backward,
+	                                          cost->tp_overlap.backward);
+}
+
 /* Communication of one layer: tensor parallelism gathers and scatters before and after attention and MLP, and gathers
  * both inputs once more in the backward pass (Korthikanti et al. 2022, Megatron-LM), unless each rank has whole rows;
  * context parallelism gathers keys and values, and scatters their gradients after they were gathered again (Dubey et
@@ -151,10 +169,9 @@ static void add_communication(const struct wlb_sim *sim, struct wlb_sim_load *lo
 	const struct wlb_cost_options *cost = &sim->options.cost;
 	int worker = cost->trainer == WLB_COST_WORKER;
 	struct collectives tp = tp_collectives_s(sim, rank_tokens);
-	load->tp.forward = exposed_s(2.0 * (tp.gather + tp.reduce), products.forward, cost->tp_overlap.forward);
-	double gathers = cost->whole_rows ? 2.0 : 4.0;
-	load->tp.backward =
-		exposed_s(gathers * tp.gather + 2.0 * tp.reduce, products.backward, cost->tp_overlap.backward);
+	add_tp(sim, load, products, tp);
+	double exchange_s = wlb_layer_exchange_s(&sim->cost, rank_tokens, sim->ep_crosses);
+	load->ep = (struct wlb_seconds){exchange_s, exchange_s};
 	double gather_s = wlb_machine_gather_s(&sim->machine, l->cp, sim->cp_on_node, sim->cp_crosses, kv_bytes);
 	double reduce_s = wlb_machine_reduce_s(&sim->machine, l->cp, sim->cp_on_node, sim->cp_crosses, kv_bytes);
 	struct wlb_overlap hidden = cost->cp_overlap;
@@ -375,7 +392,9 @@ void wlb_sim_set_token_s(struct wlb_sim *sim)
 	add_communication(sim, &load, products, ceil(window / cp), kv_bytes);
 	/* Latencies belong to the micro-batch and do not depend on its documents. */
 	add_communication(sim, &empty, products, 0.0, 0.0);
-	sim->token_s = (both(linear) + both(load.tp) + both(load.cp) - both(empty.tp) - both(empty.cp)) / window;
+	sim->token_s = (both(linear) + both(load.tp) + both(load.cp) + both(load.ep) - both(empty.tp) - both(empty.cp) -
+	                both(empty.ep)) /
+	               window;
 }
 
 double wlb_sim_document_s(const void *context, int64_t document_tokens)

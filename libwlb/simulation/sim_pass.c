@@ -4,16 +4,31 @@
 
 #include <math.h>
 
-double wlb_sim_reduce_s(const struct wlb_sim *sim, int32_t stage, int32_t chunk)
+/* Of the parameters of a chunk, among all ranks that hold the same ones: experts are on fewer than the others where
+ * they are divided. */
+typedef double collective(const struct wlb_machine *machine, int ranks, int ranks_per_node, int crosses_switch,
+                          double bytes);
+
+static double chunk_s(const struct wlb_sim *sim, int32_t stage, int32_t chunk, double element_bytes, collective *of)
 {
 	const struct wlb_plan *plan = &sim->options.plan;
-	double bytes = sim->options.cost.gradient_bytes * wlb_plan_chunk_parameters(plan, &sim->model, stage, chunk);
+	double all = wlb_plan_chunk_parameters(plan, &sim->model, stage, chunk);
+	double experts = wlb_plan_chunk_experts(plan, &sim->model, stage, chunk);
 	int ranks = plan->layout.dp * plan->layout.cp;
-	double scatter_s = wlb_machine_reduce_s(&sim->machine, ranks, sim->dp_on_node, sim->dp_crosses, bytes);
+	double seconds = of(&sim->machine, ranks, sim->dp_on_node, sim->dp_crosses, element_bytes * (all - experts));
+	if (experts > 0.0)
+		seconds += of(&sim->machine, ranks / wlb_plan_expert_ranks(plan), sim->expert_replicas_on_node,
+		              sim->dp_crosses, element_bytes * experts);
+	return seconds;
+}
+
+double wlb_sim_reduce_s(const struct wlb_sim *sim, int32_t stage, int32_t chunk)
+{
+	double bytes = sim->options.cost.gradient_bytes;
+	double scatter_s = chunk_s(sim, stage, chunk, bytes, wlb_machine_reduce_s);
 	/* An all-reduce gathers what it has scattered; with ZeRO each rank keeps its part. */
-	return plan->zero_stage > 0 ? scatter_s
-	                            : scatter_s + wlb_machine_gather_s(&sim->machine, ranks, sim->dp_on_node,
-	                                                               sim->dp_crosses, bytes);
+	return sim->options.plan.zero_stage > 0 ? scatter_s
+	                                        : scatter_s + chunk_s(sim, stage, chunk, bytes, wlb_machine_gather_s);
 }
 
 double wlb_sim_sum_heads_s(const struct wlb_sim *sim)
@@ -31,24 +46,23 @@ double wlb_sim_sum_heads_s(const struct wlb_sim *sim)
 
 double wlb_sim_gather_weights_s(const struct wlb_sim *sim, int32_t stage, int32_t chunk)
 {
-	const struct wlb_layout *l = &sim->options.plan.layout;
-	double bytes = wlb_machine_element_bytes(&sim->machine) *
-	               wlb_plan_chunk_parameters(&sim->options.plan, &sim->model, stage, chunk);
-	return wlb_machine_gather_s(&sim->machine, l->dp * l->cp, sim->dp_on_node, sim->dp_crosses, bytes);
+	return chunk_s(sim, stage, chunk, wlb_machine_element_bytes(&sim->machine), wlb_machine_gather_s);
 }
 
 double wlb_sim_optimizer_s(const struct wlb_sim *sim)
 {
 	const struct wlb_plan *plan = &sim->options.plan;
-	double most = 0.0, ranks = (double)plan->layout.dp * plan->layout.cp;
+	double updated = 0.0, held = 0.0;
 	for (int32_t s = 0; s < plan->layout.pp; s++) {
-		double parameters = 0.0;
-		for (int32_t c = 0; c < plan->interleave; c++)
-			parameters += wlb_plan_chunk_parameters(plan, &sim->model, s, c);
-		most = fmax(most, parameters);
+		double all = 0.0, experts = 0.0;
+		for (int32_t c = 0; c < plan->interleave; c++) {
+			all += wlb_plan_chunk_parameters(plan, &sim->model, s, c);
+			experts += wlb_plan_chunk_experts(plan, &sim->model, s, c);
+		}
+		double shard = wlb_plan_shard(plan, all, experts);
+		updated = fmax(updated, plan->zero_stage >= 1 ? shard : all);
+		held = fmax(held, plan->zero_stage >= 2 ? shard : all);
 	}
-	double updated = most / (plan->zero_stage >= 1 ? ranks : 1.0),
-	       held = most / (plan->zero_stage >= 2 ? ranks : 1.0);
 	return wlb_slowest_rank(&sim->cost) * wlb_optimizer_s(&sim->cost, updated, held);
 }
 
@@ -62,6 +76,7 @@ struct layers {
 	double all;
 	double recomputed;
 	double beyond; /* that WLB_RECOMPUTE_FULL recomputes as WLB_RECOMPUTE_SELECTIVE does */
+	double again;  /* whose forward pass is repeated as a whole */
 };
 
 static struct layers layers_of(const struct wlb_sim *sim, int32_t stage, int32_t chunk)
@@ -69,7 +84,8 @@ static struct layers layers_of(const struct wlb_sim *sim, int32_t stage, int32_t
 	const struct wlb_plan *plan = &sim->options.plan;
 	double all = (double)wlb_plan_layers(plan, &sim->model, stage, chunk);
 	double recomputed = wlb_plan_recomputed_layers(plan, &sim->model, stage, chunk);
-	return (struct layers){all, recomputed, plan->recompute == WLB_RECOMPUTE_FULL ? all - recomputed : 0.0};
+	int full = plan->recompute == WLB_RECOMPUTE_FULL;
+	return (struct layers){all, recomputed, full ? all - recomputed : 0.0, full ? recomputed : 0.0};
 }
 
 static void add_parts(struct wlb_sim_time *time, const struct wlb_sim_load *l, const struct layers *layers, int first,
@@ -91,6 +107,7 @@ static void add_parts(struct wlb_sim_time *time, const struct wlb_sim_load *l, c
 	                                 layers->recomputed * (l->recompute_s - l->recompute_mean_s));
 	time->tp_s += share * (layers->all * (l->tp.forward + l->tp.backward) + layers->recomputed * l->tp_recompute_s +
 	                       ends_tp_s);
+	time->ep_s += share * (layers->all * (l->ep.forward + l->ep.backward) + layers->again * l->ep.forward);
 	time->cp_s += share * (layers->all * (l->cp.forward + l->cp.backward) + layers->recomputed * l->cp_recompute_s +
 	                       layers->beyond * l->beyond_cp_s);
 }
@@ -153,10 +170,11 @@ struct wlb_sim_chunk wlb_sim_time_passes(const struct wlb_sim *sim, const struct
 	int first = stage == 0 && chunk == 0;
 	int last = stage == plan->layout.pp - 1 && chunk == plan->interleave - 1;
 	struct wlb_sim_chunk took = {
-		.forward_s = layers.all * (slow * l->compute.forward + l->tp.forward + l->cp.forward),
-		.backward_s = layers.all * (slow * l->compute.backward + l->tp.backward + l->cp.backward) +
-	                      layers.recomputed * (slow * l->recompute_s + l->tp_recompute_s + l->cp_recompute_s) +
-	                      layers.beyond * (slow * l->beyond_s + l->beyond_cp_s),
+		.forward_s = layers.all * (slow * l->compute.forward + l->tp.forward + l->cp.forward + l->ep.forward),
+		.backward_s =
+			layers.all * (slow * l->compute.backward + l->tp.backward + l->cp.backward + l->ep.backward) +
+			layers.recomputed * (slow * l->recompute_s + l->tp_recompute_s + l->cp_recompute_s) +
+			layers.beyond * (slow * l->beyond_s + l->beyond_cp_s) + layers.again * l->ep.forward,
 	};
 	if (layers.all > 0.0) {
 		took.forward_s += slow * l->angles_s;

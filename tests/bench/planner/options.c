@@ -35,8 +35,8 @@ void bench_options(const struct published_row *row, struct wlb_machine *machine,
 const char *bench_inexpressible(const struct published_row *row, struct wlb_machine *machine, char *text, size_t size)
 {
 	struct wlb_error error;
-	if (row->experts)
-		return "experts";
+	if (row->mamba)
+		return "Mamba layers";
 	if (strcmp(row->precision, "float16") != 0 && strcmp(row->precision, "bfloat16") != 0)
 		return "products in 8 or 4 bits";
 	if (row->shard_ranks > 0)

@@ -26,12 +26,13 @@ struct published_rate {
 struct published_row {
 	const char *name, *machine;
 	const char *precision; /* "float16", "bfloat16", "fp8", ... */
-	int experts;           /* 1: the model has experts; its shape is then not told */
+	int mamba;             /* 1: most layers are no attention, but Mamba; the shape is then not told */
 	struct wlb_model model;
 	struct wlb_layout layout;
 	int64_t window_tokens;
 	int32_t batch_windows, micro_batch_windows;
 	int32_t interleave;
+	int32_t ep; /* of experts */
 	int32_t zero_stage;
 	int32_t shard_ranks; /* over which ZeRO shards, where that is not all replicas */
 	int recompute;       /* enum wlb_recompute */

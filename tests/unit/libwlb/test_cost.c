@@ -487,7 +487,7 @@ static void what_is_no_operation_has_no_traffic(void **state)
 static void assert_sum(const struct wlb_machine *machine, const struct wlb_plan *plan)
 {
 	struct wlb_sim_time t = simulate_7b(machine, plan, run_the_worker).time;
-	assert_near(t.compute_s + t.recompute_s + t.cp_imbalance_s + t.tp_s + t.cp_s + t.bubble_s + t.pp_s +
+	assert_near(t.compute_s + t.recompute_s + t.cp_imbalance_s + t.tp_s + t.cp_s + t.ep_s + t.bubble_s + t.pp_s +
 	                    t.imbalance_s + t.dp_s + t.straggler_s + t.optimizer_s,
 	            t.step_s, 1e-12);
 }
@@ -543,6 +543,14 @@ static void experts_share_the_tokens(void **state)
 	double bytes = 4096.0 * 2.0 * (4.0 * 2.0 * 4096.0 + 3.0 * 7168.0);
 	double more_s = others.forward - wlb_layer_elementwise_s(&of_dense, 4096).forward;
 	assert_near(more_s, bytes / machine.memory_bytes_per_s + 2.0 * machine.operation_s, 1e-9);
+	/* Four ranks have two experts each, of which each gets as many rows as the rank has tokens. A half of the
+	 * copies is put in order before it is sent, and all that arrive again. */
+	plan.layout.dp = plan.ep = 4;
+	expert_s = wlb_machine_gemm_s(&machine, 4096, 4096, 14336) + wlb_machine_gemm_s(&machine, 4096, 7168, 4096);
+	assert_near(wlb_layer_products_s(&cost, 4096).forward, attention_s + router_s + 2.0 * expert_s, 1e-12);
+	more_s = wlb_layer_elementwise_s(&cost, 4096).forward - others.forward;
+	assert_near(more_s, 4096.0 * 2.0 * 2.0 * 2.0 * 4096.0 / machine.memory_bytes_per_s + 2.0 * machine.operation_s,
+	            1e-9);
 }
 
 /* Queries are made of 1,536 elements of a row, keys and values of 512 and 64; 3 of 61 layers have no experts. */

@@ -46,7 +46,7 @@ static struct wlb_published three(void)
 static struct wlb_published_near near_of(const struct wlb_published *published, const char *machine,
                                          const char *trainer, double window, double gpus, int32_t without)
 {
-	const struct wlb_published_question question = {machine, trainer, window, gpus, without};
+	const struct wlb_published_question question = {machine, trainer, window, gpus, 0, without};
 	return wlb_published_near(published, &question);
 }
 
@@ -80,6 +80,26 @@ static void what_is_not_near_is_unknown(void **state)
 	wlb_published_free(&published);
 }
 
+/* Steps of models with experts tell of those alone. */
+static void models_with_experts_have_their_own_steps(void **state)
+{
+	(void)state;
+	char steps[512], text[1100];
+	struct wlb_published published;
+	struct wlb_error error = {""};
+	struct wlb_published_question question = {"H100", "nemo", 4096, 8, 1, -1};
+	size_t used = source(steps, sizeof(steps), "false", "nemo", 4096, 4);
+	snprintf(text, sizeof(text), "{\"sources\": [%.*s, \"expert_steps\": [[\"H100\", \"nemo\", 4096, 8, 1.5]]}]}",
+	         (int)used - 1, steps);
+	assert_int_equal(parse(text, &published, &error), 0);
+	assert_int_equal(published.count, 5);
+	assert_int_equal(wlb_published_near(&published, &question).kind, WLB_PUBLISHED_UNKNOWN);
+	question.experts = 0;
+	struct wlb_published_near near = wlb_published_near(&published, &question);
+	assert_true(near.steps == 4 && near.within < 0.05);
+	wlb_published_free(&published);
+}
+
 static void each_value_is_checked(void **state)
 {
 	(void)state;
@@ -93,6 +113,9 @@ static void each_value_is_checked(void **state)
 	         "source 0, step 0"},
 		{"{\"sources\": [{\"sets_constants\": true, \"steps\": [[\"H100\", \"nemo\", 8192, 8, 0]]}]}",
 	         "0.01 to 100"},
+		{"{\"sources\": [{\"sets_constants\": true, \"steps\": [], \"expert_steps\": 3}]}", "are a list"},
+		{"{\"sources\": [{\"sets_constants\": true, \"steps\": [], \"expert_steps\": [3]}]}",
+	         "source 0, expert_steps 0"},
 		{"{\"sources\": [{\"sets_constants\": true, \"steps\": [[\"H100\", "
 	         "\"0123456789012345678901234567890123\", 1, 1, "
 	         "1]]}]}",
@@ -112,6 +135,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(steps_near_the_question_are_told),
 		cmocka_unit_test(what_is_not_near_is_unknown),
+		cmocka_unit_test(models_with_experts_have_their_own_steps),
 		cmocka_unit_test(each_value_is_checked),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
