@@ -25,30 +25,47 @@ enum width {
 	MLPS
 };
 
+static double value_width(const struct wlb_model *m)
+{
+	return (double)(m->v_head_dim > 0 ? m->v_head_dim : m->head_dim);
+}
+
 static double width_of(const struct wlb_layer_cost *cost, enum width width)
 {
 	const struct wlb_model *m = cost->model;
-	double tp = cost->plan->layout.tp;
-	double heads = (double)m->num_attention_heads / tp, keys = wlb_plan_kv_width(cost->plan, m);
+	double tp = cost->plan->layout.tp, heads = (double)m->num_attention_heads / tp;
 	double queries = heads * (double)m->head_dim;
-	double value = (double)(m->v_head_dim > 0 ? m->v_head_dim : m->head_dim);
-	const double widths[] = {
-		[HIDDEN] = (double)m->hidden_size,
-		[QUERIES] = queries,
-		[KEYS] = keys,
-		[KEYS_VALUES] = 2.0 * keys,
-		[QUERIES_KEYS] = queries + keys,
-		[QUERIES_KEYS_VALUES] = queries + 2.0 * keys,
-		[ATTENDED] = heads * value,
-		[LATENT_QUERIES] = (double)m->q_lora_rank,
-		[QUERIES_INPUT] = (double)(m->q_lora_rank > 0 ? m->q_lora_rank : m->hidden_size),
-		[LATENT_KEYS] = (double)(m->kv_lora_rank + m->qk_rope_head_dim),
-		[KEYS_INPUT] = (double)m->kv_lora_rank,
-		[HEADS_KEYS_VALUES] = heads * ((double)(m->head_dim - m->qk_rope_head_dim) + value),
-		[ROUTED] = wlb_plan_token_experts(m) * (double)m->hidden_size,
-		[MLPS] = wlb_plan_mlp_columns(m) / tp,
-	};
-	return widths[width];
+	switch (width) {
+	case HIDDEN:
+		return (double)m->hidden_size;
+	case QUERIES:
+		return queries;
+	case KEYS:
+		return wlb_plan_kv_width(cost->plan, m);
+	case KEYS_VALUES:
+		return 2.0 * wlb_plan_kv_width(cost->plan, m);
+	case QUERIES_KEYS:
+		return queries + wlb_plan_kv_width(cost->plan, m);
+	case QUERIES_KEYS_VALUES:
+		return queries + 2.0 * wlb_plan_kv_width(cost->plan, m);
+	case ATTENDED:
+		return heads * value_width(m);
+	case LATENT_QUERIES:
+		return (double)m->q_lora_rank;
+	case QUERIES_INPUT:
+		return (double)(m->q_lora_rank > 0 ? m->q_lora_rank : m->hidden_size);
+	case LATENT_KEYS:
+		return (double)(m->kv_lora_rank + m->qk_rope_head_dim);
+	case KEYS_INPUT:
+		return (double)m->kv_lora_rank;
+	case HEADS_KEYS_VALUES:
+		return heads * ((double)(m->head_dim - m->qk_rope_head_dim) + value_width(m));
+	case ROUTED:
+		return wlb_plan_token_experts(m) * (double)m->hidden_size;
+	case MLPS:
+		return wlb_plan_mlp_columns(m) / tp;
+	}
+	return 0.0;
 }
 
 /* The matrix products of attention: the matrices of queries, keys and values are one. wlb-worker has keys and values
