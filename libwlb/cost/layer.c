@@ -68,8 +68,8 @@ static double width_of(const struct wlb_layer_cost *cost, enum width width)
 	return 0.0;
 }
 
-/* The matrix products of attention: the matrices of queries, keys and values are one. wlb-worker has keys and values
- * apart where several tensor-parallel ranks hold them. */
+/* The matrix products of attention, up to one of a width with itself: the matrices of queries, keys and values are one.
+ * wlb-worker has keys and values apart where several tensor-parallel ranks hold them. */
 struct product {
 	enum width in, out;
 };

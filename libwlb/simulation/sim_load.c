@@ -147,7 +147,9 @@ static void add_tp(const struct wlb_sim *sim, struct wlb_sim_load *load, struct 
 {
 	const struct wlb_cost_options *cost = &sim->options.cost;
 	int apart = wlb_plan_expert_ranks(&sim->options.plan) > 1;
-	double blocks = apart ? 2.0 - wlb_model_expert_layers_share(&sim->model) : 2.0;
+	/* A block is attention, an MLP that is no expert, or the expert that all rows have. */
+	int all_have_mlp = !apart || sim->model.shared_intermediate_size > 0;
+	double blocks = all_have_mlp ? 2.0 : 2.0 - wlb_model_expert_layers_share(&sim->model);
 	double experts_s = apart ? wlb_plan_token_experts(&sim->model) * (tp.gather + tp.reduce) : 0.0;
 	double gathers = cost->whole_rows ? 1.0 : 2.0;
 	load->tp.forward =

@@ -4,11 +4,12 @@
 
 #include <math.h>
 
-/* Of the parameters of a chunk, among all ranks that hold the same ones: experts are on fewer than the others where
- * they are divided. */
+/* wlb_machine_reduce_s or wlb_machine_gather_s. */
 typedef double collective(const struct wlb_machine *machine, int ranks, int ranks_per_node, int crosses_switch,
                           double bytes);
 
+/* Returns the seconds of a collective of a chunk's parameters among the ranks that hold the same ones, of which there
+ * are fewer for experts where ep is above 1. */
 static double chunk_s(const struct wlb_sim *sim, int32_t stage, int32_t chunk, double element_bytes, collective *of)
 {
 	const struct wlb_plan *plan = &sim->options.plan;

@@ -360,6 +360,10 @@ static void rows_go_to_the_ranks_of_their_experts(void **state)
 	double gather_s = wlb_machine_gather_s(&machine, 2, 2, 0, 4096 * 4096 * 2),
 	       layers = 32 * (4 + 2 * 2 + 1 + 2 * 2);
 	assert_near(apart.tp_s, 4.0 * (layers + 5) * gather_s, 1e-9);
+	struct wlb_model shared = mixtral_8x7b; /* gathers all rows for the expert that all have, too */
+	shared.shared_intermediate_size = 1024;
+	struct wlb_sim_time more = simulate(&shared, &machine, &options, &step).time;
+	assert_near(more.tp_s - apart.tp_s, 4.0 * 32 * 5 * gather_s, 1e-9);
 	double experts = 32.0 * 8 * 3 * 4096 * 14336 / 2 / 2;
 	double dp_s = wlb_machine_gather_s(&machine, 4, 4, 0, (4.0 + 2.0) * others / 2) +
 	              wlb_machine_gather_s(&machine, 2, 2, 0, (4.0 + 2.0) * experts);
