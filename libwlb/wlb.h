@@ -858,10 +858,10 @@ double wlb_machine_gather_s(const struct wlb_machine *machine, int ranks, int ra
 double wlb_machine_reduce_s(const struct wlb_machine *machine, int ranks, int ranks_per_node, int crosses_switch,
                             double bytes);
 
-/* Seconds of an all-to-all in which each of `ranks` ranks sends `bytes` in equal shares, one of them to itself: those
- * for the ranks of its node by node_link, those for others by its own network port, at the same time. */
+/* Seconds in which each of `ranks` ranks sends near_bytes to the others of its node by node_link, and far_bytes to
+ * those of other nodes by its own network port, at the same time. What there is no rank for is not sent. */
 double wlb_machine_exchange_s(const struct wlb_machine *machine, int ranks, int ranks_per_node, int crosses_switch,
-                              double bytes);
+                              double near_bytes, double far_bytes);
 
 /* Seconds of a message of `bytes` between two ranks of a node. */
 double wlb_machine_node_send_s(const struct wlb_machine *machine, double bytes);
@@ -922,6 +922,8 @@ struct wlb_cost_options {
 	                          in memory; with WLB_RECOMPUTE_NONE they are kept for the backward pass */
 	int whole_rows;        /* 1: each tensor-parallel rank has all rows of the residual stream and of the norms; 0:
 	                          its share of them (sequence parallelism, Korthikanti et al. 2022) */
+	int rows_by_node;      /* 1: a row is sent once to each node that has some of its experts, and copied there; 0:
+	                          once to each of its experts */
 	double elementwise;    /* how many times their least memory traffic norms, sums, gated product and loss have: 1
 	                          where they are fused; 0 counts as 1 */
 	double growth; /* share by which computation takes longer with each doubling of the GPUs beyond 8, 0 to 0.1: on

@@ -213,17 +213,33 @@ struct wlb_seconds wlb_layer_products_s(const struct wlb_layer_cost *cost, doubl
 	return sum;
 }
 
+/* Returns to how many of `nodes` nodes but its own a row is sent whose experts are any of all, equally likely. */
+static double far_nodes(const struct wlb_model *m, double nodes)
+{
+	double none = 1.0; /* of its experts are on a node */
+	for (int64_t i = 0; i < m->num_experts_per_tok; i++)
+		none *= fmax(0.0, (double)(m->num_experts - i) - (double)m->num_experts / nodes) /
+		        (double)(m->num_experts - i);
+	return (nodes - 1.0) * (1.0 - none);
+}
+
 double wlb_layer_exchange_s(const struct wlb_layer_cost *cost, double tokens, int crosses_switch)
 {
 	const struct wlb_model *m = cost->model;
 	int ranks = wlb_plan_expert_ranks(cost->plan), tp = cost->plan->layout.tp;
-	int on_node = cost->machine->gpus_per_node / tp;
-	double rows = tokens / tp * (double)m->num_experts_per_tok;
-	double bytes = rows * (double)m->hidden_size * wlb_machine_element_bytes(cost->machine);
+	int on_node = cost->machine->gpus_per_node > tp ? cost->machine->gpus_per_node / tp : 1;
 	if (ranks == 1)
 		return 0.0;
+	double near = on_node < ranks ? on_node : ranks, copies = (double)m->num_experts_per_tok;
+	double near_rows = copies * (near - 1.0) / ranks, far_rows = copies * (ranks - near) / ranks;
+	if (cost->options->rows_by_node) {
+		near_rows = copies * (near - 1.0) / near;
+		far_rows = far_nodes(m, ranks / near);
+	}
+	double row_bytes = tokens / tp * (double)m->hidden_size * wlb_machine_element_bytes(cost->machine);
 	return 2.0 * wlb_model_expert_layers_share(m) *
-	       wlb_machine_exchange_s(cost->machine, ranks, on_node > 1 ? on_node : 1, crosses_switch, bytes);
+	       wlb_machine_exchange_s(cost->machine, ranks, on_node, crosses_switch, near_rows * row_bytes,
+	                              far_rows * row_bytes);
 }
 
 double wlb_layer_output_d_w_s(const struct wlb_layer_cost *cost, double tokens)

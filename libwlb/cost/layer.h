@@ -32,7 +32,9 @@ struct wlb_seconds wlb_layer_elementwise_s(const struct wlb_layer_cost *cost, do
 
 /* Seconds in which the rows of a rank's tokens are sent to the ranks of their experts and back, in one direction of the
  * mean layer; 0 where ep is 1. A rank has tokens / tp of the rows and sends num_experts_per_tok copies of each
- * (Megatron-LM's dispatcher "alltoall"). The ranks of a group are neighbours but for tp, as Megatron-LM places them. */
+ * (Megatron-LM's dispatcher "alltoall"), or with rows_by_node one to each node, whose ranks copy it by node_link
+ * (DeepEP, csrc/kernels/internode.cu: a row on the network tells which ranks of the node it is for). The ranks of a
+ * group are neighbours but for tp, as Megatron-LM places them. */
 double wlb_layer_exchange_s(const struct wlb_layer_cost *cost, double tokens, int crosses_switch);
 
 /* Seconds of the angles of the rotary embeddings, which wlb-worker computes once in a pass through a chunk's layers, in

@@ -210,12 +210,12 @@ double wlb_machine_reduce_s(const struct wlb_machine *machine, int ranks, int ra
 }
 
 double wlb_machine_exchange_s(const struct wlb_machine *machine, int ranks, int ranks_per_node, int crosses_switch,
-                              double bytes)
+                              double near_bytes, double far_bytes)
 {
 	int near = ranks < ranks_per_node ? ranks : ranks_per_node;
 	const struct wlb_link network = wlb_machine_network(machine, crosses_switch);
-	double near_s = near > 1 ? wlb_machine_node_send_s(machine, bytes * (near - 1) / ranks) : 0.0;
-	double far_s = ranks > near ? network.latency_s + bytes * (ranks - near) / ranks / network.bytes_per_s : 0.0;
+	double near_s = near > 1 ? wlb_machine_node_send_s(machine, near_bytes) : 0.0;
+	double far_s = ranks > near ? network.latency_s + far_bytes / network.bytes_per_s : 0.0;
 	return fmax(near_s, far_s);
 }
 

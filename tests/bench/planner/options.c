@@ -26,6 +26,7 @@ void bench_options(const struct published_row *row, struct wlb_machine *machine,
 	if (row->gradient_bytes > 0)
 		options->gradient_bytes = row->gradient_bytes;
 	options->full_attention = row->rate.flops != PUBLISHED_CAUSAL;
+	options->rows_by_node = row->rows_by_node;
 	if (row->tp_overlap >= 0.0)
 		options->tp_overlap = (struct wlb_overlap){row->tp_overlap, row->tp_overlap};
 	if (!row->overlap)

@@ -212,6 +212,7 @@ struct published_row published_row_read(const json_t *models, const json_t *sour
 		.trainer = text(&at, "preset"),
 		.attention = read_attention(&at),
 		.release = json_is_true(field(&at, "release")),
+		.rows_by_node = json_is_true(field(&at, "rows_by_node")),
 		.tp_overlap = number(&at, "tp_overlap", -1.0),
 		.overlap = !json_is_false(field(&at, "overlap")),
 		.network_gbits_per_s = number(&at, "network_gbits_per_s", 0.0),

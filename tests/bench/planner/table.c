@@ -36,6 +36,7 @@ static const struct field {
 	{"held_out", FLAG, 0, 0, NULL},
 	{"overlap", FLAG, 0, 0, NULL},
 	{"release", FLAG, 0, 0, NULL},
+	{"rows_by_node", FLAG, 0, 0, NULL},
 	{"assumptions", LIST, 0, 0, NULL},
 	{"rows", LIST, 0, 0, NULL},
 	{"layout", LIST, 0, 0, NULL},

@@ -40,6 +40,7 @@ struct published_row {
 	int32_t gradient_bytes;          /* 0: as the trainer has it */
 	const char *trainer, *attention; /* of libwlb/trainers; a kernel, NULL: as the trainer has it */
 	int release;                     /* 1: activations that are cheap to compute again may be released */
+	int rows_by_node;                /* 1: rows are sent to their experts once for each node */
 	double tp_overlap;               /* -1: as the trainer has it */
 	int overlap;                     /* 0: no communication of gradients, parameters and stages is hidden */
 	double network_gbits_per_s;      /* of a node; 0: as the machine's file has it */

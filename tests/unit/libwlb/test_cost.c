@@ -553,6 +553,28 @@ static void experts_share_the_tokens(void **state)
 	            1e-9);
 }
 
+/* Of 8 experts on 8 ranks of 4 nodes a row has two, which are on the same node in 1 of 7 cases: they are on 13 / 7
+ * nodes, of which 3 of 4 are others. A rank has a half of the rows of 2 copies for the other rank of its node. */
+static void rows_are_sent_once_to_a_node(void **state)
+{
+	(void)state;
+	struct wlb_machine machine = tiled();
+	struct wlb_plan plan = plan_of(2, 1, 1, 8, 1, 1);
+	struct wlb_cost_options options;
+	wlb_cost_options_init(&options);
+	machine.gpus_per_node = 4;
+	plan.ep = 8;
+	const struct wlb_layer_cost cost = {&mixtral_8x7b, &machine, &options, &plan};
+	double row_bytes = 2048.0 * 4096 * 2, far = 2.0 * 6 / 8 * row_bytes, near = 2.0 / 8 * row_bytes;
+	assert_near(wlb_layer_exchange_s(&cost, 4096, 0), 2.0 * wlb_machine_exchange_s(&machine, 8, 2, 0, near, far),
+	            1e-12);
+	options.rows_by_node = 1;
+	assert_near(wlb_layer_exchange_s(&cost, 4096, 0),
+	            2.0 * wlb_machine_exchange_s(&machine, 8, 2, 0, row_bytes, 39.0 / 28 * row_bytes), 1e-12);
+	machine.node_link.bytes_per_s = 1e9; /* now the copies on the node take longest */
+	assert_near(wlb_layer_exchange_s(&cost, 4096, 0), 2.0 * wlb_machine_node_send_s(&machine, row_bytes), 1e-12);
+}
+
 /* Queries are made of 1,536 elements of a row, keys and values of 512 and 64; 3 of 61 layers have no experts. */
 static void latent_attention_and_dense_layers_have_their_products(void **state)
 {
@@ -729,6 +751,7 @@ int main(void)
 		cmocka_unit_test(measured_operations_keep_the_sums_and_the_bounds),
 		cmocka_unit_test(experts_share_the_tokens),
 		cmocka_unit_test(latent_attention_and_dense_layers_have_their_products),
+		cmocka_unit_test(rows_are_sent_once_to_a_node),
 		cmocka_unit_test(an_mlp_without_a_gate_has_two_products),
 		cmocka_unit_test(unfused_attention_moves_its_scores),
 		cmocka_unit_test(rows_and_elementwise_traffic_are_the_trainers),

@@ -121,20 +121,21 @@ static void links_between_switches_are_measured_or_derived(void **state)
 	assert_near(wlb_machine_gather_s(&machine, 2, 1, 1, 10e9), 0.5 + 50e-6, 1e-12);
 }
 
-/* Of 8 shares one is the rank's own: 7 leave it for its node, or 3 for that and 4 for others, by a port of its own. */
+/* By links within the node and by its port a rank sends at the same time, as far as there are ranks for what it sends.
+ */
 static void an_exchange_uses_both_links_at_once(void **state)
 {
 	(void)state;
 	struct wlb_machine machine = h100();
 	machine.node_link = (struct wlb_link){200e9, 1e-6};
-	assert_near(wlb_machine_exchange_s(&machine, 8, 8, 0, 8e9), 7e9 / 200e9 + 1e-6, 1e-12);
-	assert_near(wlb_machine_exchange_s(&machine, 8, 4, 0, 8e9), 4e9 / 50e9 + 14e-6, 1e-12);
-	assert_near(wlb_machine_exchange_s(&machine, 8, 1, 0, 8e9), 7e9 / 50e9 + 14e-6, 1e-12);
+	assert_near(wlb_machine_exchange_s(&machine, 8, 8, 0, 7e9, 9e9), 7e9 / 200e9 + 1e-6, 1e-12);
+	assert_near(wlb_machine_exchange_s(&machine, 8, 4, 0, 3e9, 4e9), 4e9 / 50e9 + 14e-6, 1e-12);
+	assert_near(wlb_machine_exchange_s(&machine, 8, 1, 0, 9e11, 7e9), 7e9 / 50e9 + 14e-6, 1e-12);
 	machine.switch_taper = 0.5;
-	assert_near(wlb_machine_exchange_s(&machine, 8, 4, 1, 8e9), 4e9 / 25e9 + 14e-6, 1e-12);
+	assert_near(wlb_machine_exchange_s(&machine, 8, 4, 1, 3e9, 4e9), 4e9 / 25e9 + 14e-6, 1e-12);
 	machine.node_link.bytes_per_s = 10e9;
-	assert_near(wlb_machine_exchange_s(&machine, 8, 4, 0, 8e9), 3e9 / 10e9 + 1e-6, 1e-12);
-	assert_true(wlb_machine_exchange_s(&machine, 1, 8, 0, 8e9) == 0.0);
+	assert_near(wlb_machine_exchange_s(&machine, 8, 4, 0, 3e9, 4e9), 3e9 / 10e9 + 1e-6, 1e-12);
+	assert_true(wlb_machine_exchange_s(&machine, 1, 8, 0, 8e9, 8e9) == 0.0);
 }
 
 /* A machine of which calls inside a node were measured. */
