@@ -29,24 +29,40 @@ static int read_step(json_t *value, struct wlb_published_step *step, struct wlb_
 	return 0;
 }
 
-static int read_source(const json_t *source, int32_t number, struct wlb_published *published, struct wlb_error *error)
+/* A list of steps of models with experts, or of others. */
+static int read_steps(const json_t *steps, const struct wlb_published_step *of, struct wlb_published *published,
+                      struct wlb_error *error)
 {
-	const json_t *steps = json_object_get(source, "steps"), *constants = json_object_get(source, "sets_constants");
 	json_t *value;
 	size_t i;
-	if (!json_is_array(steps) || !json_is_boolean(constants))
-		return wlb_fail(error, "source %d must have sets_constants, true or false, and a list of steps",
-		                number);
 	json_array_foreach(steps, i, value)
 	{
-		struct wlb_published_step step = {.source = number, .sets_constants = json_is_true(constants)};
+		struct wlb_published_step step = *of;
 		if (published->count == MOST_STEPS)
 			return wlb_fail(error, "more than %d steps", MOST_STEPS);
 		if (read_step(value, &step, error) < 0)
-			return wlb_fail_in(error, "source %d, step %zu", number, i);
+			return wlb_fail_in(error, "source %d, %s %zu", of->source,
+			                   of->experts ? "expert_steps" : "step", i);
 		published->steps[published->count++] = step;
 	}
 	return 0;
+}
+
+static int read_source(const json_t *source, int32_t number, struct wlb_published *published, struct wlb_error *error)
+{
+	const json_t *steps = json_object_get(source, "steps"), *experts = json_object_get(source, "expert_steps");
+	const json_t *constants = json_object_get(source, "sets_constants");
+	struct wlb_published_step of = {.source = number, .sets_constants = json_is_true(constants)};
+	if (!json_is_array(steps) || !json_is_boolean(constants) || (experts != NULL && !json_is_array(experts)))
+		return wlb_fail(
+			error,
+			"source %d must have sets_constants, true or false, and a list of steps; its expert_steps "
+			"too are a list",
+			number);
+	if (read_steps(steps, &of, published, error) < 0)
+		return -1;
+	of.experts = 1;
+	return read_steps(experts, &of, published, error);
 }
 
 int wlb_published_parse(const char *text, size_t bytes, struct wlb_published *published, struct wlb_error *error)
@@ -90,7 +106,8 @@ static int within_factor(double a, double b, double factor)
 
 static int is_near(const struct wlb_published_step *step, const struct wlb_published_question *question)
 {
-	return step->source != question->without && strcasecmp(step->machine, question->machine) == 0 &&
+	return step->source != question->without && step->experts == question->experts &&
+	       strcasecmp(step->machine, question->machine) == 0 &&
 	       within_factor(step->window_tokens, question->window_tokens, window_factor) &&
 	       within_factor(step->gpus, question->gpus, gpus_factor);
 }

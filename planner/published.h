@@ -11,6 +11,7 @@ struct wlb_published_step {
 	char machine[64], trainer[32];
 	int32_t source; /* its number in the file */
 	int sets_constants;
+	int experts; /* of a model with experts */
 	double window_tokens, gpus;
 	double ratio; /* predicted over published time */
 };
@@ -32,6 +33,7 @@ int wlb_published_parse(const char *text, size_t bytes, struct wlb_published *pu
 struct wlb_published_question {
 	const char *machine, *trainer; /* names in their files */
 	double window_tokens, gpus;
+	int experts;     /* 1: the model has some */
 	int32_t without; /* the source whose steps do not count; -1: all do */
 };
 
@@ -49,12 +51,12 @@ struct wlb_published_near {
 	double lower, upper;    /* between which times a prediction 9 of 10 published steps took */
 };
 
-/* Finds the steps on the same machine, with a window of half to twice the length, on a 64th to 64 times the GPUs: those
- * of the same trainer, else of any, else with those that set constants; the first of these that are four steps of two
- * sources at least, since one source does not tell how far another is off. Each source has the same weight, since its
- * steps are off by alike shares (a random effect of the source). Nine tenths of the weight are off by no more than the
- * bounds, which are the same factor in both directions: a further source is as likely to be off in one as in the other.
- */
+/* Finds the steps on the same machine, of models with experts or of others, with a window of half to twice the length,
+ * on a 64th to 64 times the GPUs: those of the same trainer, else of any, else with those that set constants; the first
+ * of these that are four steps of two sources at least, since one source does not tell how far another is off. Each
+ * source has the same weight, since its steps are off by alike shares (a random effect of the source). Nine tenths of
+ * the weight are off by no more than the bounds, which are the same factor in both directions: a further source is as
+ * likely to be off in one as in the other. */
 struct wlb_published_near wlb_published_near(const struct wlb_published *published,
                                              const struct wlb_published_question *question);
 

@@ -36,6 +36,7 @@ void bench_options(const struct published_row *row, struct wlb_machine *machine,
 		options->gradient_bytes = row->gradient_bytes;
 	options->fp8 = read_fp8(row);
 	options->full_attention = row->rate.flops != PUBLISHED_CAUSAL;
+	options->rows_by_node = row->rows_by_node;
 	if (row->tp_overlap >= 0.0)
 		options->tp_overlap = (struct wlb_overlap){row->tp_overlap, row->tp_overlap};
 	if (!row->overlap)
@@ -46,8 +47,8 @@ void bench_options(const struct published_row *row, struct wlb_machine *machine,
 const char *bench_inexpressible(const struct published_row *row, struct wlb_machine *machine, char *text, size_t size)
 {
 	struct wlb_error error;
-	if (row->experts)
-		return "experts";
+	if (row->mamba)
+		return "Mamba layers";
 	if (strcmp(row->precision, "nvfp4") == 0)
 		return "products in 4 bits";
 	if (strcmp(row->precision, "fp8") == 0 && strcmp(row->recipe, "rowwise") == 0)

@@ -46,7 +46,7 @@ static struct wlb_published three(void)
 static struct wlb_published_near near_of(const struct wlb_published *published, const char *machine,
                                          const char *trainer, double window, double gpus, int32_t without)
 {
-	const struct wlb_published_question question = {machine, trainer, window, gpus, without};
+	const struct wlb_published_question question = {machine, trainer, window, gpus, 0, without};
 	return wlb_published_near(published, &question);
 }
 
@@ -114,6 +114,30 @@ static void what_is_not_near_is_unknown(void **state)
 	wlb_published_free(&published);
 }
 
+/* Steps of models with experts tell of those alone. */
+static void models_with_experts_have_their_own_steps(void **state)
+{
+	(void)state;
+	static const char step[] = "[\"H100\", \"nemo\", 4096, 8, 1.5]";
+	char steps[512], with[900], text[2048];
+	struct wlb_published published;
+	struct wlb_error error = {""};
+	struct wlb_published_question question = {"H100", "nemo", 4096, 8, 1, -1};
+	size_t used = source(steps, sizeof(steps), "false", "nemo", 4096, 4);
+	snprintf(with, sizeof(with), "%.*s, \"expert_steps\": [%s, %s]}", (int)used - 1, steps, step, step);
+	snprintf(text, sizeof(text), "{\"sources\": [%s, %s]}", with, with);
+	assert_int_equal(parse(text, &published, &error), 0);
+	assert_int_equal(published.count, 12);
+	struct wlb_published_near near = wlb_published_near(&published, &question);
+	assert_true(near.steps == 4 && near.sources == 2);
+	assert_interval(&near, 1.5);
+	question.experts = 0;
+	near = wlb_published_near(&published, &question);
+	assert_true(near.steps == 8 && near.sources == 2);
+	assert_interval(&near, 1.04);
+	wlb_published_free(&published);
+}
+
 static void each_value_is_checked(void **state)
 {
 	(void)state;
@@ -127,6 +151,9 @@ static void each_value_is_checked(void **state)
 	         "source 0, step 0"},
 		{"{\"sources\": [{\"sets_constants\": true, \"steps\": [[\"H100\", \"nemo\", 8192, 8, 0]]}]}",
 	         "0.01 to 100"},
+		{"{\"sources\": [{\"sets_constants\": true, \"steps\": [], \"expert_steps\": 3}]}", "are a list"},
+		{"{\"sources\": [{\"sets_constants\": true, \"steps\": [], \"expert_steps\": [3]}]}",
+	         "source 0, expert_steps 0"},
 		{"{\"sources\": [{\"sets_constants\": true, \"steps\": [[\"H100\", "
 	         "\"0123456789012345678901234567890123\", 1, 1, "
 	         "1]]}]}",
@@ -147,6 +174,7 @@ int main(void)
 		cmocka_unit_test(steps_near_the_question_are_found),
 		cmocka_unit_test(a_trainer_of_two_sources_counts_alone),
 		cmocka_unit_test(what_is_not_near_is_unknown),
+		cmocka_unit_test(models_with_experts_have_their_own_steps),
 		cmocka_unit_test(each_value_is_checked),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
