@@ -28,7 +28,6 @@ static const struct row {
 		FLAG,    /* 1, or what is said: true or false */
 		NOT,     /* the opposite of it */
 		CHOICE,  /* the index in `text`, plus `most` */
-		ONE,     /* 1; other values cannot be planned */
 		REFUSED, /* it cannot be planned, and `text` says what to do instead */
 	} kind;
 	enum wlb_setting setting;
@@ -116,8 +115,9 @@ static const struct row {
 	{"num_experts", M | N, NUMBER, WLB_SETTING_EXPERTS, COUNT, NULL},
 	{"num_nodes", N, NUMBER, WLB_SETTING_NODES, COUNT, NULL},
 	{"trainer.devices", N, REST, WLB_SETTING_GPUS_PER_NODE, COUNT, NULL},
-	{"expert_model_parallel_size", M | N, ONE, 0, 0, "expert parallelism"},
-	{"expert_parallel_degree", T, ONE, 0, 0, "expert parallelism"},
+	{"expert_model_parallel_size", M | N, NUMBER, WLB_SETTING_EP, COUNT, NULL},
+	{"parallelism.expert_parallel_degree", T, NUMBER, WLB_SETTING_EP, COUNT, NULL},
+	{"expert_tensor_parallel_size", M | N, REFUSED, 0, 0, "leave it out: experts are planned with tp"},
 	{"pipeline_model_parallel_layout", M | N, REFUSED, 0, 0,
          "leave it out: only the first and the last stage are planned with another number of layers"},
 	{"pipeline_parallel_microbatches", T, REFUSED, 0, 0,
@@ -350,10 +350,6 @@ static int read_value(const struct row *row, const struct option *option, const 
 		return fail(option, NULL, "a value is needed behind it", error);
 	if (row->kind == REST && strcmp(text, "-1") == 0)
 		return 1;
-	if (row->kind == ONE)
-		return strcmp(text, "1") == 0 ? 1
-		                              : wlb_fail(error, "%.*s %.60s: %s is not planned; it must be 1",
-		                                         option->word.bytes, option->word.text, text, row->text);
 	if (row->kind != CHOICE)
 		return read_number(option, text, row, value, error);
 	int rc = read_choice(option, text, row->text, value, error);
@@ -458,7 +454,7 @@ void wlb_trainer_words_option(const struct wlb_trainer_words *words, enum wlb_se
 		return;
 	}
 	for (int i = 0; i < ROWS && text[0] == '\0'; i++)
-		if ((rows[i].of & (int)words->of) != 0 && rows[i].setting == setting && rows[i].kind < ONE)
+		if ((rows[i].of & (int)words->of) != 0 && rows[i].setting == setting && rows[i].kind < REFUSED)
 			snprintf(text, size, "%s%s", words->of == WLB_WORDS_OF_NEMO ? "" : "--", rows[i].name);
 	for (char *c = text; words->of == WLB_WORDS_OF_MEGATRON && *c != '\0'; c++)
 		*c = *c == '_' ? '-' : *c;

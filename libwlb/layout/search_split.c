@@ -21,9 +21,9 @@ static double head_layers(const struct wlb_search *search)
 {
 	const struct wlb_model *m = &search->model;
 	double pairs = search->work.pairs / search->work.tokens;
-	double attention = 4.0 * (double)(m->num_attention_heads * m->head_dim) * pairs;
+	double attention = 4.0 * (double)(m->num_attention_heads * wlb_model_head_width(m)) * pairs;
 	return 2.0 * (double)(m->hidden_size * m->vocab_size) /
-	       (2.0 * (double)wlb_model_layer_active_parameters(m) + attention);
+	       (2.0 * wlb_model_layer_active_parameters(m) + attention);
 }
 
 double wlb_search_longest_stage(const struct wlb_search_plan *plan, double layer, double head)

@@ -11,7 +11,7 @@
 #include "planner/cli/plan/time.h"
 
 /* DIFFERENCES options of at most 128 bytes and values of at most 64 have room in TEXT_BYTES. */
-enum { DIFFERENCES = 18, TEXT_BYTES = 4096, INDENT = 2 };
+enum { DIFFERENCES = 19, TEXT_BYTES = 4096, INDENT = 2 };
 
 static const double near_equal = 1.01; /* of the best step: the search takes such plans as equal, too */
 
@@ -135,6 +135,8 @@ static void list_plans(struct differences *list, const struct wlb_mine *mine, co
 	add_number(list, WLB_SETTING_TP, f->tp, best->layout.tp);
 	add_number(list, WLB_SETTING_CP, f->cp, best->layout.cp);
 	add_number(list, WLB_SETTING_PP, f->pp, best->layout.pp);
+	if (f->ep > 1 || best->ep > 1)
+		add_number(list, WLB_SETTING_EP, f->ep, best->ep > 1 ? best->ep : 1);
 	add_number(list, WLB_SETTING_INTERLEAVE, f->interleave, best->interleave);
 	add_number(list, local ? WLB_SETTING_LOCAL_BATCH : WLB_SETTING_MICRO_BATCH, f->micro_batch_windows,
 	           request->global_batch / (best->layout.dp * best->micro_batches));

@@ -45,6 +45,7 @@ static int set_layout(struct wlb_mine *mine, const struct wlb_plan_input *input,
 	f->tp = (int)value(mine, WLB_SETTING_TP, 1);
 	f->cp = (int)value(mine, WLB_SETTING_CP, 1);
 	f->pp = (int)value(mine, WLB_SETTING_PP, 1);
+	f->ep = (int)value(mine, WLB_SETTING_EP, 1);
 	int64_t split = (int64_t)f->tp * f->cp * f->pp;
 	if (input->gpus % split != 0)
 		return wlb_fail(error,
@@ -240,6 +241,7 @@ static int check_held(const struct wlb_search_fixed *held, const struct wlb_sear
 	              {"--cp", held->cp, f->cp},
 	              {"--pp", held->pp, f->pp},
 	              {"--dp", held->dp, f->dp},
+	              {"--ep", held->ep, f->ep},
 	              {"--interleave", held->interleave, f->interleave},
 	              {"--micro-batch-size", held->micro_batch_windows, f->micro_batch_windows}};
 	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++)
