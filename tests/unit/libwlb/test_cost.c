@@ -325,25 +325,40 @@ static void modules_are_computed_again(void **state)
 	assert_near(modules_s(&cost, &plan, WLB_RECOMPUTE_SELECTIVE), modules, 0.0);
 }
 
-/* With ep and tp the rows go to the experts once more, and ranks gather them. */
+static struct wlb_sim_time time_of(const struct wlb_model *model, struct wlb_plan plan, enum wlb_recompute modules)
+{
+	struct wlb_machine machine = tiled();
+	struct wlb_sim_options options;
+	int64_t tokens = 4096;
+	plan.recompute = modules;
+	wlb_sim_options_init(&options, &plan);
+	options.cost.tp_overlap = (struct wlb_overlap){0.0, 0.0};
+	struct wlb_step step = equal_step(plan.layout.dp, &tokens, 1);
+	struct wlb_sim_time time = simulate(model, &machine, &options, &step).time;
+	free_step(&step);
+	return time;
+}
+
+/* Rows go to the experts once more, and ranks gather them; the MLP's input is gathered, and its output scattered; keys
+ * and values are gathered for attention. */
 static void modules_communicate_again(void **state)
 {
 	(void)state;
-	struct wlb_machine machine = tiled();
-	struct wlb_sim_time times[2];
-	for (int again = 0; again < 2; again++) {
-		struct wlb_plan plan = plan_of(2, 1, 1, 8, 1, 1);
-		plan.ep = 8;
-		plan.recompute = again ? WLB_RECOMPUTE_MOE : WLB_RECOMPUTE_MOE_ACT;
-		struct wlb_sim_options options;
-		wlb_sim_options_init(&options, &plan);
-		int64_t tokens = 4096;
-		struct wlb_step step = equal_step(8, &tokens, 1);
-		times[again] = simulate(&mixtral_8x7b, &machine, &options, &step).time;
-		free_step(&step);
-	}
-	assert_near(times[1].ep_s, 1.5 * times[0].ep_s, 1e-9);
-	assert_true(times[1].tp_s > 1.2 * times[0].tp_s && times[1].tp_s < 1.6 * times[0].tp_s);
+	struct wlb_model dense = llama_7b();
+	struct wlb_plan plan = plan_of(2, 1, 1, 8, 1, 1), cut = plan_of(2, 2, 1, 1, 1, 1);
+	plan.ep = 8;
+	struct wlb_sim_time once = time_of(&mixtral_8x7b, plan, WLB_RECOMPUTE_MOE_ACT),
+			    again = time_of(&mixtral_8x7b, plan, WLB_RECOMPUTE_MOE);
+	assert_near(again.ep_s, 1.5 * once.ep_s, 1e-9);
+	assert_true(again.tp_s > 1.2 * once.tp_s && again.tp_s < 1.6 * once.tp_s);
+	once = time_of(&dense, cut, WLB_RECOMPUTE_NONE);
+	struct wlb_sim_time mlp = time_of(&dense, cut, WLB_RECOMPUTE_MLP),
+			    core = time_of(&dense, cut, WLB_RECOMPUTE_CORE_ATTN);
+	/* Of 4 collectives forward and 6 backward, 2 more; of one gather forward and two collectives backward, one. */
+	assert_true(mlp.tp_s > 1.15 * once.tp_s && mlp.tp_s < 1.2 * once.tp_s);
+	assert_true(core.cp_s > 1.3 * once.cp_s && core.cp_s < 1.4 * once.cp_s);
+	assert_near(mlp.cp_s, once.cp_s, 1e-12);
+	assert_near(core.tp_s, once.tp_s, 1e-12);
 }
 
 static void sets_have_names(void **state)
