@@ -932,6 +932,8 @@ enum wlb_cost_trainer {
 	                         all three the gated product is computed again and attention is fused */
 };
 
+enum { WLB_RECOMPUTE_SETS = 6 };
+
 /* Shares of communication that are hidden behind computation, 0 to 1. */
 struct wlb_overlap {
 	double forward, backward; /* in passes of either direction */
@@ -950,7 +952,11 @@ struct wlb_cost_options {
 	int keep_outputs;        /* 1: a stage keeps what it has sent until its backward pass; 0: it frees it */
 	int release_activations; /* 1: outputs of norms and the gated product are freed after their use and computed
 	                            again in the backward pass, with WLB_RECOMPUTE_SELECTIVE */
-	int full_attention;      /* 1: FLOPs of utilization count attention to later tokens too, as Megatron-LM does */
+	/* Sets of modules (enum wlb_recompute) that the search tries between SELECTIVE and FULL, in this order; 0 ends
+	 * them. Those of modules that the model has not are left out. */
+	int32_t recompute_sets[WLB_RECOMPUTE_SETS];
+	int embedding_product; /* 1: the rows of the embedding are a product with a matrix of zeros and ones */
+	int full_attention;    /* 1: FLOPs of utilization count attention to later tokens too, as Megatron-LM does */
 	int unfused_attention; /* 1: attention is products and a softmax of their own, over all pairs, whose scores are
 	                          in memory; with WLB_RECOMPUTE_NONE they are kept for the backward pass */
 	int whole_rows;        /* 1: each tensor-parallel rank has all rows of the residual stream and of the norms; 0:
@@ -999,13 +1005,38 @@ int wlb_cost_options_check(const struct wlb_cost_options *options, struct wlb_er
 
 /* ---- memory ------------------------------------------------------------------------------ */
 
-/* The activations that are recomputed in the backward pass. */
+/* What is recomputed in the backward pass: a set, none, selective or full, or the bits of the modules from CORE_ATTN
+ * on. Modules have the names of Megatron Core's --recompute-modules (core/transformer/transformer_config.py), but for
+ * act. */
 enum wlb_recompute {
-	WLB_RECOMPUTE_NONE,      /* nothing, beyond what a fused kernel of attention always does */
-	WLB_RECOMPUTE_SELECTIVE, /* attention that is not fused (Korthikanti et al. 2022); what release_activations says
-	                          */
-	WLB_RECOMPUTE_FULL,      /* whole layers, from their input */
+	WLB_RECOMPUTE_NONE = 0,             /* nothing, beyond what a fused kernel of attention always does */
+	WLB_RECOMPUTE_SELECTIVE = 1,        /* attention that is not fused (Korthikanti et al. 2022); with
+	                                       release_activations LAYERNORM and ACT too */
+	WLB_RECOMPUTE_FULL = 2,             /* whole layers, from their input */
+	WLB_RECOMPUTE_CORE_ATTN = 4,        /* attention, fused or not */
+	WLB_RECOMPUTE_LAYERNORM = 8,        /* the norms before attention and MLP */
+	WLB_RECOMPUTE_MLA_UP_PROJ = 16,     /* what latent attention makes queries, keys and values with */
+	WLB_RECOMPUTE_MLP = 32,             /* the MLPs of layers without experts */
+	WLB_RECOMPUTE_MOE = 64,             /* the choice of experts, rows on their way to them and back, all experts */
+	WLB_RECOMPUTE_MOE_ACT = 128,        /* gated products of experts, but of the shared one */
+	WLB_RECOMPUTE_SHARED_EXPERTS = 256, /* the expert that all rows have */
+	WLB_RECOMPUTE_ACT = 512,            /* gated products of all MLPs */
 };
+
+enum { WLB_RECOMPUTE_TEXT_BYTES = 80 };
+
+/* Writes "none", "selective", "full", or the names of modules: "layernorm,moe_act". */
+void wlb_recompute_set_format(enum wlb_recompute set, char *text, size_t size);
+
+/* Reads what wlb_recompute_set_format writes, modules in any order; in place of commas also spaces. -1 with the word
+ * that names nothing. */
+int wlb_recompute_set_parse(const char *text, enum wlb_recompute *set, struct wlb_error *error);
+
+/* Returns 0 where it is a set that the model has the modules of: MLA_UP_PROJ needs latent attention, MOE, MOE_ACT and
+ * SHARED_EXPERTS experts; and where the program does so: wlb-worker has no modules. -1 with a message otherwise.
+ * `options` NULL: any program. */
+int wlb_recompute_set_check(enum wlb_recompute set, const struct wlb_model *model,
+                            const struct wlb_cost_options *options, struct wlb_error *error);
 
 /* A layout and the other values that decide memory and schedule. */
 struct wlb_plan {
@@ -1034,8 +1065,8 @@ struct wlb_plan {
 /* Returns 0 when the plan can run, -1 with a message otherwise. The rules: its layout passes wlb_layout_check for this
  * model, layers + account_for_embedding + account_for_loss >= pp x interleave, interleave > 1 only with pp > 1 and
  * micro_batches a multiple of pp (as Megatron-LM requires), zero_stage 0 to 3 (2 and 3 not with pp > 1),
- * recompute_layers not negative, shared_head 1 only with pp > 1, ep above 1 divides num_experts and dp x cp. Where pp
- * is 1 the two accounts change nothing. */
+ * recompute passes wlb_recompute_set_check, recompute_layers not negative, shared_head 1 only with pp > 1, ep above 1
+ * divides num_experts and dp x cp. Where pp is 1 the two accounts change nothing. */
 int wlb_plan_check(const struct wlb_plan *plan, const struct wlb_model *model, struct wlb_error *error);
 
 /* Peak bytes on each GPU of one pipeline stage. Megatron-LM: weights in use of the machine's element size, gradients of

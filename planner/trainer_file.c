@@ -116,11 +116,29 @@ static int read_gradient_type(const json_t *root, struct wlb_cost_options *cost,
 }
 
 /* True or false; may be absent, which is false: few programs do it. */
-static int read_rows_by_node(const json_t *root, struct wlb_cost_options *cost, struct wlb_error *error)
+static int read_optional(const json_t *root, const char *name, int *flag, struct wlb_error *error)
 {
-	const json_t *value = json_object_get(root, "rows_by_node");
-	cost->rows_by_node = json_is_true(value);
-	return value == NULL || json_is_boolean(value) ? 0 : wlb_fail(error, "rows_by_node must be true or false");
+	const json_t *value = json_object_get(root, name);
+	*flag = json_is_true(value);
+	return value == NULL || json_is_boolean(value) ? 0 : wlb_fail(error, "%s must be true or false", name);
+}
+
+/* ["moe_act", "layernorm,moe_act", ...]; may be absent, which is none. */
+static int read_recompute(const json_t *root, struct wlb_cost_options *cost, struct wlb_error *error)
+{
+	const json_t *list = json_object_get(root, "recompute");
+	if (list != NULL && (!json_is_array(list) || json_array_size(list) > WLB_RECOMPUTE_SETS))
+		return wlb_fail(error, "recompute must be a list of at most %d sets of modules", WLB_RECOMPUTE_SETS);
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		const char *text = json_string_value(json_array_get(list, i));
+		enum wlb_recompute set;
+		if (wlb_recompute_set_parse(text != NULL ? text : "", &set, error) < 0)
+			return wlb_fail_in(error, "recompute");
+		if (set <= WLB_RECOMPUTE_FULL)
+			return wlb_fail(error, "recompute: '%s' is tried in any case: leave it out", text);
+		cost->recompute_sets[i] = (int32_t)set;
+	}
+	return 0;
 }
 
 /* Each field that is not a name has a text in "sources". */
@@ -132,7 +150,8 @@ static int check_sources(json_t *root, struct wlb_error *error)
 	json_object_foreach(root, key, value)
 	{
 		int known = strcmp(key, "attention") == 0 || strcmp(key, "products") == 0 ||
-		            strcmp(key, "gradient_type") == 0 || strcmp(key, "rows_by_node") == 0;
+		            strcmp(key, "gradient_type") == 0 || strcmp(key, "rows_by_node") == 0 ||
+		            strcmp(key, "embedding_product") == 0 || strcmp(key, "recompute") == 0;
 		for (int i = 0; i < MEMBERS; i++)
 			known |= strcmp(key, members[i].name) == 0;
 		if (strcmp(key, "name") == 0 || strcmp(key, "program") == 0 || strcmp(key, "sources") == 0)
@@ -165,7 +184,10 @@ static int read_fields(json_t *root, struct wlb_trainer_file *trainer, struct wl
 	for (int i = 0; i < MEMBERS; i++)
 		if (read_member(root, &members[i], &trainer->cost, error) < 0)
 			return -1;
-	if (read_gradient_type(root, &trainer->cost, error) < 0 || read_rows_by_node(root, &trainer->cost, error) < 0 ||
+	if (read_gradient_type(root, &trainer->cost, error) < 0 ||
+	    read_optional(root, "rows_by_node", &trainer->cost.rows_by_node, error) < 0 ||
+	    read_optional(root, "embedding_product", &trainer->cost.embedding_product, error) < 0 ||
+	    read_recompute(root, &trainer->cost, error) < 0 ||
 	    read_text(root, "attention", trainer->attention, sizeof(trainer->attention), error) < 0)
 		return -1;
 	return read_products(json_object_get(root, "products"), trainer, error);

@@ -33,13 +33,15 @@ static double value_width(const struct wlb_model *m)
 	return (double)(m->v_head_dim > 0 ? m->v_head_dim : m->head_dim);
 }
 
-/* Returns how many MLPs have a token's row as their input in the mean layer. */
-static double mlp_inputs(const struct wlb_model *m)
+/* Returns how many MLPs have a token's row as their input in the mean layer, of those that `modules` recompute as a
+ * whole. */
+static double mlp_inputs(const struct wlb_model *m, unsigned modules)
 {
-	double share = wlb_model_expert_layers_share(m);
+	double share = wlb_model_expert_layers_share(m), dense = modules & WLB_RECOMPUTE_MLP ? 1.0 - share : 0.0;
+	int shared = m->shared_intermediate_size > 0 && (modules & (WLB_RECOMPUTE_MOE | WLB_RECOMPUTE_SHARED_EXPERTS));
 	if (m->num_experts == 0)
-		return 1.0;
-	return wlb_plan_token_experts(m) + (m->shared_intermediate_size > 0 ? share : 0.0) + (1.0 - share);
+		return dense;
+	return (modules & WLB_RECOMPUTE_MOE ? wlb_plan_token_experts(m) : 0.0) + (shared ? share : 0.0) + dense;
 }
 
 /* Returns the matrices of an MLP that have its input as theirs. */
@@ -81,7 +83,7 @@ static double width_of(const struct wlb_layer_cost *cost, enum width width)
 	case ROUTED:
 		return wlb_plan_token_experts(m) * (double)m->hidden_size;
 	case MLP_INPUTS:
-		return mlp_inputs(m) * (double)m->hidden_size;
+		return mlp_inputs(m, WLB_RECOMPUTE_MOE | WLB_RECOMPUTE_MLP) * (double)m->hidden_size;
 	case MLPS:
 		return wlb_plan_mlp_columns(m) / tp;
 	case GATES_AND_UPS:
@@ -106,7 +108,7 @@ static const struct product latent[] = {{HIDDEN, LATENT_QUERIES}, {QUERIES_INPUT
 enum part { OF_ALL, BIASES, QK_NORMS, FURTHER_NORMS, GATED, UNGATED, EXPERTS, EXPERTS_APART, EXPERTS_SORTED, FP8 };
 
 /* WORKER_TP: wlb-worker where tp is above 1; WORKER_TP_1: where it is 1 */
-enum trainer { NONE, EVERY, MEGATRON, WORKER, WORKER_TP, WORKER_TP_1 };
+enum trainer { EVERY, MEGATRON, WORKER, WORKER_TP, WORKER_TP_1 };
 
 /* Memory-bound operations, with the elements of a token that they read and write in Megatron-LM, and what they are in
  * wlb-worker. `divided` is 1 where tensor parallelism divides the rows; an operation is called `calls` times. */
@@ -115,20 +117,29 @@ struct stream {
 	int divided;
 	double calls, forward, backward;
 	enum wlb_op op_forward, op_backward; /* WLB_OPERATIONS: wlb-worker has none */
-	enum trainer selective; /* recomputes it under WLB_RECOMPUTE_SELECTIVE; Megatron-LM with release_activations */
-	enum trainer trainer;   /* has it */
+	unsigned again;       /* modules that recompute it: of MLPS and MLP_INPUTS, those of their own MLPs */
+	enum trainer trainer; /* has it */
 	enum part part;
+};
+
+/* Modules that recompute an operation; MLPs as a whole, or of MLPs the gated product alone. */
+enum {
+	NONE = WLB_RECOMPUTE_NONE,
+	NORMS = WLB_RECOMPUTE_LAYERNORM,
+	UP_PROJECTION = WLB_RECOMPUTE_MLA_UP_PROJ,
+	WHOLE_MLPS = WLB_RECOMPUTE_MLP | WLB_RECOMPUTE_MOE | WLB_RECOMPUTE_SHARED_EXPERTS,
+	ACTIVATIONS = WHOLE_MLPS | WLB_RECOMPUTE_MOE_ACT | WLB_RECOMPUTE_ACT
 };
 
 static const struct stream streams[] = {
 	/* norms; their backward pass adds to the gradient of the residual stream */
-	{HIDDEN, 1, 2.0, 2.0, 4.0, WLB_OP_RMSNORM_FORWARD, WLB_OP_RMSNORM_BACKWARD, EVERY, EVERY, OF_ALL},
+	{HIDDEN, 1, 2.0, 2.0, 4.0, WLB_OP_RMSNORM_FORWARD, WLB_OP_RMSNORM_BACKWARD, NORMS, EVERY, OF_ALL},
 	/* residual sums; in wlb-worker the product before adds, or where tp is above 1 a norm and a sum of its own */
 	{HIDDEN, 1, 2.0, 3.0, 2.0, WLB_OPERATIONS, WLB_OPERATIONS, NONE, MEGATRON, OF_ALL},
 	{HIDDEN, 1, 2.0, 3.0, 0.0, WLB_OP_ADD, WLB_OPERATIONS, NONE, WORKER_TP, OF_ALL},
 	/* rotary embeddings */
-	{QUERIES, 0, 1.0, 2.0, 2.0, WLB_OPERATIONS, WLB_OPERATIONS, NONE, MEGATRON, OF_ALL},
-	{KEYS, 0, 1.0, 2.0, 2.0, WLB_OPERATIONS, WLB_OPERATIONS, NONE, MEGATRON, OF_ALL},
+	{QUERIES, 0, 1.0, 2.0, 2.0, WLB_OPERATIONS, WLB_OPERATIONS, UP_PROJECTION, MEGATRON, OF_ALL},
+	{KEYS, 0, 1.0, 2.0, 2.0, WLB_OPERATIONS, WLB_OPERATIONS, UP_PROJECTION, MEGATRON, OF_ALL},
 	{QUERIES_KEYS, 0, 1.0, 2.0, 2.0, WLB_OP_ROPE, WLB_OP_ROPE, NONE, WORKER, OF_ALL},
 	/* biases of queries, keys and values; norms of queries and keys, which have two passes in either direction */
 	{QUERIES_KEYS_VALUES, 0, 1.0, 2.0, 1.0, WLB_OP_ADD, WLB_OP_SUM_SQUARES, NONE, EVERY, BIASES},
@@ -137,20 +148,20 @@ static const struct stream streams[] = {
 	{HIDDEN, 1, 2.0, 2.0, 4.0, WLB_OP_RMSNORM_FORWARD, WLB_OP_RMSNORM_BACKWARD, NONE, EVERY, FURTHER_NORMS},
 	{HIDDEN, 1, 2.0, 3.0, 0.0, WLB_OP_ADD, WLB_OPERATIONS, NONE, WORKER_TP_1, FURTHER_NORMS},
 	/* the gated product, SwiGLU or GeGLU, which wlb-worker's backward pass always computes again */
-	{MLPS, 0, 1.0, 3.0, 5.0, WLB_OP_SWIGLU_FORWARD, WLB_OP_SWIGLU_BACKWARD, MEGATRON, EVERY, GATED},
-	{MLPS, 0, 1.0, 2.0, 3.0, WLB_OPERATIONS, WLB_OPERATIONS, MEGATRON, MEGATRON, UNGATED},
+	{MLPS, 0, 1.0, 3.0, 5.0, WLB_OP_SWIGLU_FORWARD, WLB_OP_SWIGLU_BACKWARD, ACTIVATIONS, EVERY, GATED},
+	{MLPS, 0, 1.0, 2.0, 3.0, WLB_OPERATIONS, WLB_OPERATIONS, ACTIVATIONS, MEGATRON, UNGATED},
 	/* a row's copies in the order of experts, and their outputs in that of rows: of all rows, or where experts are
          * on other ranks of the rank's share before it sends them; those that arrive are sorted again by experts */
-	{ROUTED, 0, 2.0, 2.0, 2.0, WLB_OPERATIONS, WLB_OPERATIONS, NONE, MEGATRON, EXPERTS},
-	{ROUTED, 1, 2.0, 2.0, 2.0, WLB_OPERATIONS, WLB_OPERATIONS, NONE, MEGATRON, EXPERTS_APART},
-	{ROUTED, 0, 2.0, 2.0, 2.0, WLB_OPERATIONS, WLB_OPERATIONS, NONE, MEGATRON, EXPERTS_SORTED},
+	{ROUTED, 0, 2.0, 2.0, 2.0, WLB_OPERATIONS, WLB_OPERATIONS, WLB_RECOMPUTE_MOE, MEGATRON, EXPERTS},
+	{ROUTED, 1, 2.0, 2.0, 2.0, WLB_OPERATIONS, WLB_OPERATIONS, WLB_RECOMPUTE_MOE, MEGATRON, EXPERTS_APART},
+	{ROUTED, 0, 2.0, 2.0, 2.0, WLB_OPERATIONS, WLB_OPERATIONS, WLB_RECOMPUTE_MOE, MEGATRON, EXPERTS_SORTED},
 	/* casts to 8 bits, each as fp8_casts: forward of the inputs of products, backward of the gradients of outputs;
          * of latent attention those of what each head has, without those of the narrower rows that it is made of */
 	{HIDDEN, 0, 1.0, 1.0, 1.0, WLB_OPERATIONS, WLB_OPERATIONS, NONE, MEGATRON, FP8},
 	{ATTENDED, 0, 1.0, 1.0, 0.0, WLB_OPERATIONS, WLB_OPERATIONS, NONE, MEGATRON, FP8},
 	{QUERIES_KEYS_VALUES, 0, 1.0, 0.0, 1.0, WLB_OPERATIONS, WLB_OPERATIONS, NONE, MEGATRON, FP8},
-	{MLP_INPUTS, 0, 1.0, 1.0, 1.0, WLB_OPERATIONS, WLB_OPERATIONS, NONE, MEGATRON, FP8},
-	{MLPS, 0, 1.0, 1.0, 0.0, WLB_OPERATIONS, WLB_OPERATIONS, NONE, MEGATRON, FP8},
+	{MLP_INPUTS, 0, 1.0, 1.0, 1.0, WLB_OPERATIONS, WLB_OPERATIONS, WHOLE_MLPS, MEGATRON, FP8},
+	{MLPS, 0, 1.0, 1.0, 0.0, WLB_OPERATIONS, WLB_OPERATIONS, WHOLE_MLPS, MEGATRON, FP8},
 	{GATES_AND_UPS, 0, 1.0, 0.0, 1.0, WLB_OPERATIONS, WLB_OPERATIONS, NONE, MEGATRON, FP8},
 };
 
@@ -306,8 +317,6 @@ static int is_trained_by(const struct wlb_layer_cost *cost, enum trainer trainer
 {
 	int worker = is_worker(cost);
 	switch (trainer) {
-	case NONE:
-		return 0;
 	case EVERY:
 		return 1;
 	case MEGATRON:
@@ -415,14 +424,52 @@ struct wlb_seconds wlb_layer_elementwise_s(const struct wlb_layer_cost *cost, do
 	return streams_s(cost, tokens, 1.0);
 }
 
-double wlb_layer_selective_s(const struct wlb_layer_cost *cost, double tokens)
+/* Returns the share of an operation's rows and columns that `modules` recompute. Where they recompute the input of a
+ * product and not the product, it is cast in one order of its factors before and in the other then: no cast is done
+ * again. */
+static double again_share(const struct wlb_layer_cost *cost, const struct stream *stream, unsigned modules)
 {
-	int recomputed = is_worker(cost) || cost->options->release_activations;
-	double sum = 0.0;
-	for (size_t i = 0; recomputed && tokens > 0.0 && i < STREAMS; i++)
-		if (is_trained_by(cost, streams[i].selective))
-			sum += one_stream_s(cost, &streams[i], tokens, 1.0).forward;
+	modules &= stream->again;
+	if (modules == 0)
+		return 0.0;
+	if (stream->width == MLPS)
+		return wlb_plan_mlp_columns_again(cost->model, modules) / wlb_plan_mlp_columns(cost->model);
+	if (stream->width == MLP_INPUTS)
+		return mlp_inputs(cost->model, modules) * width_of(cost, HIDDEN) / width_of(cost, MLP_INPUTS);
+	return 1.0;
+}
+
+/* Forward, the products that `modules` recompute. */
+static double products_again_s(const struct wlb_layer_cost *cost, double tokens, unsigned modules)
+{
+	const struct wlb_model *m = cost->model;
+	double share = wlb_model_expert_layers_share(m), sum = 0.0;
+	if (modules & WLB_RECOMPUTE_MLA_UP_PROJ)
+		for (const struct product *product = latent; product->in != product->out; product++)
+			if (product->in == QUERIES_INPUT || product->in == KEYS_INPUT)
+				sum += wlb_machine_fp8_gemm_s(cost->machine, cost->options->fp8, tokens,
+				                              width_of(cost, product->in),
+				                              width_of(cost, product->out));
+	if (modules & WLB_RECOMPUTE_MLP)
+		sum += (1.0 - share) *
+		       mlp_s(cost, tokens, m->num_experts == 0 ? m->intermediate_size : m->dense_intermediate_size)
+		               .forward;
+	if (modules & WLB_RECOMPUTE_MOE)
+		sum += share * experts_s(cost, tokens).forward;
+	else if (modules & WLB_RECOMPUTE_SHARED_EXPERTS)
+		sum += share * mlp_s(cost, tokens, m->shared_intermediate_size).forward;
 	return sum;
+}
+
+double wlb_layer_modules_s(const struct wlb_layer_cost *cost, double tokens)
+{
+	unsigned modules = wlb_plan_modules(cost->plan->recompute, cost->options);
+	double sum = 0.0;
+	if (modules == 0 || !(tokens > 0.0))
+		return sum;
+	for (size_t i = 0; i < STREAMS; i++)
+		sum += again_share(cost, &streams[i], modules) * one_stream_s(cost, &streams[i], tokens, 1.0).forward;
+	return sum + products_again_s(cost, tokens, modules);
 }
 
 /* Seconds of the sum after the last product of a layer. */
@@ -480,13 +527,10 @@ static struct wlb_seconds unfused_s(const struct wlb_layer_cost *cost, double q_
 	double scores_s = wlb_machine_gemm_s(machine, q_rows, dim, k_tokens);
 	double values_s = wlb_machine_gemm_s(machine, q_rows, k_tokens, dim);
 	double keys_s = wlb_machine_gemm_s(machine, k_rows, q_tokens, dim);
-	struct wlb_seconds sum = {
+	return (struct wlb_seconds){
 		scores_s + values_s + stream_s(cost, score_bytes.forward * q_rows * k_tokens),
 		scores_s + values_s + 2.0 * keys_s + stream_s(cost, score_bytes.backward * q_rows * k_tokens),
 	};
-	if (cost->plan->recompute == WLB_RECOMPUTE_SELECTIVE)
-		sum.backward += sum.forward;
-	return sum;
 }
 
 /* Attention of the mean layer in one direction; ranks have whole heads. */
@@ -506,9 +550,15 @@ static double attention_s(const struct wlb_layer_cost *cost, double q_tokens, do
 
 struct wlb_seconds wlb_layer_attention_s(const struct wlb_layer_cost *cost, double q_tokens, double k_tokens)
 {
-	if (cost->options->unfused_attention)
-		return unfused_s(cost, q_tokens, k_tokens);
-	return (struct wlb_seconds){attention_s(cost, q_tokens, k_tokens, 0), attention_s(cost, q_tokens, k_tokens, 1)};
+	int unfused = cost->options->unfused_attention, again = WLB_RECOMPUTE_CORE_ATTN;
+	struct wlb_seconds sum = unfused ? unfused_s(cost, q_tokens, k_tokens)
+	                                 : (struct wlb_seconds){attention_s(cost, q_tokens, k_tokens, 0),
+	                                                        attention_s(cost, q_tokens, k_tokens, 1)};
+	if (unfused)
+		again |= WLB_RECOMPUTE_SELECTIVE;
+	if (cost->plan->recompute & again)
+		sum.backward += sum.forward;
+	return sum;
 }
 
 struct wlb_seconds wlb_layer_attention_least_s(const struct wlb_layer_cost *cost, double pairs)
@@ -570,9 +620,15 @@ struct wlb_seconds wlb_head_s(const struct wlb_layer_cost *cost, double tokens)
 
 struct wlb_seconds wlb_embedding_s(const struct wlb_layer_cost *cost, double tokens)
 {
-	double elements = tokens * (double)cost->model->hidden_size, calls = tokens > 0.0 ? 1.0 : 0.0;
-	return (struct wlb_seconds){direction_s(cost, calls, elements, 2.0, WLB_OP_EMBEDDING_FORWARD),
-	                            direction_s(cost, calls, elements, 3.0, WLB_OP_EMBEDDING_BACKWARD)};
+	double hidden = (double)cost->model->hidden_size, elements = tokens * hidden, calls = tokens > 0.0 ? 1.0 : 0.0;
+	double vocabulary = (double)cost->model->vocab_size / cost->plan->layout.tp;
+	struct wlb_seconds sum = {direction_s(cost, calls, elements, 2.0, WLB_OP_EMBEDDING_FORWARD),
+	                          direction_s(cost, calls, elements, 3.0, WLB_OP_EMBEDDING_BACKWARD)};
+	if (cost->options->embedding_product && tokens > 0.0) { /* backward, the gradient of the weights alone */
+		sum.forward += wlb_machine_gemm_s(cost->machine, tokens, vocabulary, hidden);
+		sum.backward += wlb_machine_gemm_s(cost->machine, vocabulary, tokens, hidden);
+	}
+	return sum;
 }
 
 struct wlb_seconds wlb_layer_least_s(const struct wlb_layer_cost *cost, double tokens)

@@ -45,9 +45,9 @@ double wlb_layer_gathered_bytes(const struct wlb_layer_cost *cost);
  * either direction; Megatron-LM keeps them. Tensor parallelism does not divide them. */
 double wlb_angles_s(const struct wlb_layer_cost *cost, double tokens);
 
-/* Seconds of the forward operations that WLB_RECOMPUTE_SELECTIVE repeats in the backward pass, beside attention's
- * scores. */
-double wlb_layer_selective_s(const struct wlb_layer_cost *cost, double tokens);
+/* Seconds of the forward operations that the modules of the plan repeat in the backward pass of the mean layer, where
+ * it is not recomputed as a whole: without attention, whose time backward has it, and communication. */
+double wlb_layer_modules_s(const struct wlb_layer_cost *cost, double tokens);
 
 /* Seconds of the last product of a layer and the sum after it, forward, in the mean layer: of layers alone where no
  * operation of the backward pass reads their results, since experts or a norm after the product do. The second is a
@@ -56,7 +56,7 @@ double wlb_layer_last_s(const struct wlb_layer_cost *cost, double tokens);
 double wlb_layer_last_least_s(const struct wlb_layer_cost *cost, double tokens);
 
 /* Attention of the mean layer, of which some may have a window: q_tokens queries of one document, the last of k_tokens
- * keys. */
+ * keys. Where the plan recomputes it and not the layer, the backward pass has the forward pass once more. */
 struct wlb_seconds wlb_layer_attention_s(const struct wlb_layer_cost *cost, double q_tokens, double k_tokens);
 
 /* The final norm, the product with the vocabulary and the loss; the rows of the embedding. */

@@ -46,6 +46,19 @@ static double score_token_bytes(const struct stage_memory *w, int64_t longest)
 	return EAGER_SCORE_BYTES * heads * (double)longest + w->element_bytes * copies;
 }
 
+/* Elements that one layer does not keep of a token since `modules` recompute them, beside the outputs of norms and
+ * gated products: what passes the gate, the rows of experts, queries, keys and values, of which there are so many. */
+static double module_elements(const struct stage_memory *w, unsigned modules, double queries_keys_values)
+{
+	const struct wlb_model *m = w->model;
+	unsigned whole = modules & (WLB_RECOMPUTE_MLP | WLB_RECOMPUTE_MOE | WLB_RECOMPUTE_SHARED_EXPERTS);
+	double gates = wlb_family(m->family)->ungated ? 1.0 : 2.0;
+	double elements = gates * wlb_plan_mlp_columns_again(m, whole);
+	if (modules & WLB_RECOMPUTE_MOE)
+		elements += 2.0 * wlb_plan_token_experts(m) * (double)m->hidden_size * w->plan->layout.tp;
+	return modules & WLB_RECOMPUTE_MLA_UP_PROJ ? elements + queries_keys_values : elements;
+}
+
 /* Bytes that one layer keeps for the backward pass of one token, on all tensor-parallel ranks together. */
 static double layer_token_bytes(const struct stage_memory *w, enum wlb_recompute recompute, int64_t longest)
 {
@@ -70,14 +83,16 @@ static double layer_token_bytes(const struct stage_memory *w, enum wlb_recompute
 	elements += (double)(m->q_lora_rank + m->kv_lora_rank + m->qk_rope_head_dim) * w->plan->layout.tp;
 	if (wlb_family(m->family)->norms == WLB_NORMS_BOTH) /* what attention and MLP gave, before their norms */
 		elements += 2.0 * hidden;
-	int released = recompute == WLB_RECOMPUTE_SELECTIVE && w->options->release_activations;
-	if (released)
-		elements -= 2.0 * hidden + mlp;
+	unsigned modules = wlb_plan_modules(recompute, w->options);
+	double norms = modules & WLB_RECOMPUTE_LAYERNORM ? 2.0 * hidden : 0.0;
+	double products = wlb_plan_mlp_columns_again(m, modules);
+	elements -= norms + products + module_elements(w, modules, q + 2.0 * kv);
 	double bytes = w->element_bytes * elements;
 	/* Attention's output is kept both for attention and, in 8 bits, for the product after it. */
 	if (w->options->fp8 != WLB_FP8_NONE && w->options->fp8_inputs)
-		bytes += q - (released ? 0.0 : (w->element_bytes - 1.0) * (2.0 * hidden + mlp));
-	return recompute == WLB_RECOMPUTE_NONE ? bytes + score_token_bytes(w, longest) : bytes;
+		bytes += q - (w->element_bytes - 1.0) * (2.0 * hidden - norms + mlp - products);
+	int scores = (recompute & (WLB_RECOMPUTE_SELECTIVE | WLB_RECOMPUTE_CORE_ATTN)) == 0;
+	return scores ? bytes + score_token_bytes(w, longest) : bytes;
 }
 
 /* Bytes of all layers of the largest chunk, for a token. */
@@ -101,8 +116,11 @@ static double activation_bytes(const struct stage_memory *w, int32_t stage, doub
 	double bytes = in_flight * share * chunk_token_bytes(w, stage, longest);
 	if (plan->recompute == WLB_RECOMPUTE_FULL) /* the one layer that is being recomputed */
 		bytes += share * layer_token_bytes(w, WLB_RECOMPUTE_SELECTIVE, longest);
-	if (plan->recompute != WLB_RECOMPUTE_NONE) /* the scores that are being recomputed */
+	if (plan->recompute == WLB_RECOMPUTE_FULL || plan->recompute == WLB_RECOMPUTE_SELECTIVE) /* their scores */
 		bytes += share * score_token_bytes(w, longest);
+	else /* what modules recompute of one layer */
+		bytes += share * (layer_token_bytes(w, WLB_RECOMPUTE_NONE, longest) -
+		                  layer_token_bytes(w, plan->recompute, longest));
 	if (w->options->keep_outputs)
 		bytes += in_flight * share * w->element_bytes * hidden;
 	if (stage == plan->layout.pp - 1)

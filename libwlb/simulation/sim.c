@@ -154,6 +154,7 @@ struct wlb_sim *wlb_sim_new(const struct wlb_model *model, const struct wlb_mach
 {
 	if (wlb_model_check(model, error) < 0 || wlb_machine_check(machine, error) < 0 ||
 	    wlb_plan_check(&options->plan, model, error) < 0 || check_options(options, error) < 0 ||
+	    wlb_recompute_set_check(options->plan.recompute, model, &options->cost, error) < 0 ||
 	    wlb_machine_fp8_check(machine, options->cost.fp8, error) < 0)
 		return NULL;
 	struct wlb_sim *sim = calloc(1, sizeof(*sim));

@@ -139,6 +139,18 @@ static double exposed_s(double communication_s, double computation_s, double sha
 	return communication_s - hidden_s;
 }
 
+/* Returns the blocks of a layer that are MLPs which modules recompute as a whole, in the mean layer. */
+static double blocks_again(const struct wlb_sim *sim, int all_have_mlp)
+{
+	double share = wlb_model_expert_layers_share(&sim->model), blocks = 0.0;
+	unsigned modules = wlb_plan_modules(sim->options.plan.recompute, &sim->options.cost);
+	if (modules & WLB_RECOMPUTE_MLP)
+		blocks += 1.0 - share;
+	if ((modules & (WLB_RECOMPUTE_MOE | WLB_RECOMPUTE_SHARED_EXPERTS)) && all_have_mlp)
+		blocks += share;
+	return blocks;
+}
+
 /* Sets the collectives over tensor-parallel ranks: of attention and MLP, beside products as far as the trainer does so.
  * Those of experts on other ranks are between products, and of each expert's row (Megatron-LM's dispatcher "alltoall"
  * gathers them after they arrived, keeps them for the backward pass, and scatters the sums before they are sent back):
@@ -158,10 +170,16 @@ static void add_tp(const struct wlb_sim *sim, struct wlb_sim_load *load, struct 
 	load->tp.backward = experts_s + exposed_s(blocks * (gathers * tp.gather + tp.reduce), products.backward,
 	                                          cost->tp_overlap.backward);
 	/* What ends early does not scatter the sums of the last block. */
-	if (sim->options.plan.recompute == WLB_RECOMPUTE_FULL)
+	if (sim->options.plan.recompute == WLB_RECOMPUTE_FULL) {
 		load->tp_recompute_s =
 			experts_s + exposed_s(blocks * tp.gather + (cost->early_stop ? 1.0 : blocks) * tp.reduce,
 		                              products.forward, cost->tp_overlap.forward);
+		return;
+	}
+	double again = blocks_again(sim, all_have_mlp);
+	load->tp_recompute_s = exposed_s(again * (tp.gather + tp.reduce), products.forward, cost->tp_overlap.forward);
+	if (sim->options.plan.recompute & WLB_RECOMPUTE_MOE)
+		load->tp_recompute_s += experts_s;
 }
 
 /* Communication of one layer: tensor parallelism gathers and scatters before and after attention and MLP, and gathers
@@ -202,7 +220,7 @@ static void add_communication(const struct wlb_sim *sim, struct wlb_sim_load *lo
 		load->cp.backward += order_s + wlb_machine_op_s(&sim->machine, WLB_OP_ZERO, elements);
 	}
 	load->beyond_cp_s = worker ? cp_s : 0.0;
-	if (sim->options.plan.recompute == WLB_RECOMPUTE_FULL ||
+	if ((sim->options.plan.recompute & (WLB_RECOMPUTE_FULL | WLB_RECOMPUTE_CORE_ATTN)) ||
 	    (worker && sim->options.plan.recompute == WLB_RECOMPUTE_SELECTIVE))
 		load->cp_recompute_s = cp_s;
 	/* These have no product of their size beside them. */
@@ -373,9 +391,9 @@ void wlb_sim_load(struct wlb_sim *sim, size_t count, struct wlb_sim_load *load)
 		double last_s = sim->options.cost.early_stop ? wlb_layer_last_s(&sim->cost, rank_tokens) : 0.0;
 		load->recompute_s = load->compute.forward - last_s;
 		load->recompute_mean_s = load->mean.forward - last_s;
-		load->beyond_s = wlb_layer_selective_s(&sim->cost, rank_tokens);
-	} else if (sim->options.plan.recompute == WLB_RECOMPUTE_SELECTIVE) {
-		load->recompute_s = load->recompute_mean_s = wlb_layer_selective_s(&sim->cost, rank_tokens);
+		load->beyond_s = wlb_layer_modules_s(&sim->cost, rank_tokens);
+	} else {
+		load->recompute_s = load->recompute_mean_s = wlb_layer_modules_s(&sim->cost, rank_tokens);
 	}
 	load->head = wlb_head_s(&sim->cost, head_tokens(sim, rank_tokens));
 	load->embedding = wlb_embedding_s(&sim->cost, rank_tokens);

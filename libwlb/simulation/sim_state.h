@@ -31,7 +31,7 @@ struct wlb_sim_layers {
 	double all;
 	double recomputed;
 	double beyond; /* that WLB_RECOMPUTE_FULL recomputes as WLB_RECOMPUTE_SELECTIVE does */
-	double again;  /* whose forward pass is repeated as a whole */
+	double again;  /* that send rows to experts and back once more */
 };
 
 struct wlb_sim {

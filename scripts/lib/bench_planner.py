@@ -50,6 +50,7 @@ whose published time is within the interval that it would tell if their source w
     128 GPUs had wrong (windows of 16,384 tokens and more were predicted 12 to 38% too short); its loss is one kernel.
   - Layers that are recomputed by PyTorch's checkpoint, or by XLA, are not recomputed to their end (LLM Foundry, fms-fsdp,
     NeMo AutoModel, and MaxText, which is not held out).
+  - JAX-Toolbox: what Pax recomputes, and that it finds the rows of the embedding by a product.
   - InternEvo: its optimizer gives whole tensors to ranks; `torch.cuda.synchronize()` waits for their broadcasts.
   - Megatron-LM 2021: its elementwise operations were counted in its code in place of what was calibrated to BigScience;
     gradients are in float16, and reduced beside the backward pass where the script says `DDP=torch`.
@@ -60,12 +61,10 @@ whose published time is within the interval that it would tell if their source w
     model that they showed to be missing."""
 
 STATE = """
-**Where it stays off**: models with experts in MXFP8 on Blackwell, up to twice too long: the planner computes whole layers
-again where their recipes do so with single modules, each expert's product by itself, and no exchange of rows beside
-computation. Windows of 32,768 tokens and more in 8 bits on H100, a fifth too short in the mean of NeMo's. Pax of
-JAX-Toolbox, which recomputes all but the products and finds rows of the embedding by one, and the planner can express
-neither. NeMo Megatron's 175B of 2022, for which no cause was found. Windows of 16,384 tokens and more are of few
-sources, on A100 of one."""
+**Where it stays off**: models with experts in MXFP8 on Blackwell, up to a half too long: the planner computes each expert's
+product by itself, and no exchange of rows beside computation. Windows of 32,768 tokens and more in 8 bits on H100, a
+fifth too short in the mean of NeMo's. Pax of JAX-Toolbox, up to a fifth too short, and NeMo Megatron's 175B of 2022, for
+which no cause was found. Windows of 16,384 tokens and more are of few sources, on A100 of one."""
 
 REASONS = """
 ## What the planner cannot express

@@ -151,6 +151,18 @@ void wlb_plan_input_free(struct wlb_plan_input *input)
 	*input = (struct wlb_plan_input){0};
 }
 
+int wlb_recompute_read(const char *text, int *set, struct wlb_error *error)
+{
+	enum wlb_recompute found;
+	*set = -1;
+	if (strcmp(text, "auto") == 0)
+		return 0;
+	if (wlb_recompute_set_parse(text, &found, error) < 0)
+		return wlb_fail_in(error, "--recompute");
+	*set = (int)found;
+	return 0;
+}
+
 struct wlb_search_fixed wlb_plan_nothing_fixed(void)
 {
 	return (struct wlb_search_fixed){

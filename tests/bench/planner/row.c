@@ -74,8 +74,8 @@ static void check_model(const struct place *at, const json_t *model)
 		published_fail(at->source, at->row, "its model has a field that row.c does not know, or lacks a size");
 }
 
-/* Of config.json's model_type. Where none is given it is Llama's, or with an MLP of two matrices Nemotron's, whose other
- * operations are Llama's. */
+/* Of config.json's model_type. Where none is given it is Llama's, or with an MLP of two matrices Nemotron's, whose
+ * other operations are Llama's. */
 static enum wlb_family read_family(const struct place *at, const json_t *model)
 {
 	const char *given = json_string_value(json_object_get(model, "family"));
@@ -144,11 +144,13 @@ static struct wlb_layout read_layout(const struct place *at)
 static int read_recompute(const struct place *at)
 {
 	const char *told = text(at, "recompute");
+	enum wlb_recompute set;
+	struct wlb_error error;
 	if (told == NULL)
 		return -1;
-	if (strcmp(told, "full") == 0)
-		return WLB_RECOMPUTE_FULL;
-	return strcmp(told, "none") == 0 ? WLB_RECOMPUTE_NONE : WLB_RECOMPUTE_SELECTIVE;
+	if (wlb_recompute_set_parse(told, &set, &error) < 0)
+		published_fail(at->source, at->row, "\"recompute\": %s", error.message);
+	return (int)set;
 }
 
 /* The kernel that a source's words for its attention name; NULL where they do not tell one. */

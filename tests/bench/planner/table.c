@@ -31,7 +31,7 @@ static const struct field {
 	{"machine", TEXT, 0, 0, NULL},
 	{"precision", TEXT, 0, 0, " float16 bfloat16 fp8 mxfp8 nvfp4 "},
 	{"recipe", TEXT, 0, 0, " delayed tensorwise rowwise "}, /* of scales, where precision is fp8 */
-	{"recompute", TEXT, 0, 0, " none selective full "},
+	{"recompute", TEXT, 0, 0, NULL},                        /* read by wlb_recompute_set_parse */
 	{"flops", TEXT, 0, 0, " causal full recomputed "},
 	{"sets_constants", FLAG, 0, 0, NULL},
 	{"held_out", FLAG, 0, 0, NULL},

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "libwlb/cost/layer.h"
+#include "libwlb/cost/plan_sizes.h"
 #include "tests/unit/libwlb/models.h"
 #include "tests/unit/libwlb/sim_cases.h"
 
@@ -274,8 +275,137 @@ static void activations_can_be_released(void **state)
 	assert_near(outputs, chunks * 4096.0 * 2.0 * 4096, 1e-12);
 	struct wlb_layer_cost cost = {&model, &machine, &release, &plan};
 	/* Two norms and the gated product: 7 times the widths, read and written. */
-	assert_near(wlb_layer_selective_s(&cost, 4096.0),
+	assert_near(wlb_layer_modules_s(&cost, 4096.0),
 	            4096.0 * 2.0 * (4.0 * 4096 + 3.0 * 11008) / machine.memory_bytes_per_s, 1e-12);
+}
+
+static double modules_s(const struct wlb_layer_cost *cost, struct wlb_plan *plan, int modules)
+{
+	plan->recompute = (enum wlb_recompute)modules;
+	return wlb_layer_modules_s(cost, 4096.0);
+}
+
+/* Of 61 layers 3 have no experts; of the others each token has 8 of 2,048 columns and a shared one. */
+static void modules_are_computed_again(void **state)
+{
+	(void)state;
+	struct wlb_machine machine = tiled();
+	struct wlb_plan plan = plan_of(1, 1, 1, 1, 1, 1);
+	struct wlb_cost_options options;
+	wlb_cost_options_init(&options);
+	const struct wlb_layer_cost cost = {&deepseek_v3, &machine, &options, &plan};
+	machine.operation_s = 0.0;
+	double experts = 58.0 / 61, element_s = 4096.0 * 2.0 / machine.memory_bytes_per_s;
+	double up_s = wlb_machine_gemm_s(&machine, 4096, 1536, 24576) + wlb_machine_gemm_s(&machine, 4096, 512, 32768);
+	double dense_s =
+		wlb_machine_gemm_s(&machine, 4096, 7168, 36864) + wlb_machine_gemm_s(&machine, 4096, 18432, 7168);
+	double shared_s =
+		wlb_machine_gemm_s(&machine, 4096, 7168, 4096) + wlb_machine_gemm_s(&machine, 4096, 2048, 7168);
+	double moe_act_s = experts * 8.0 * 2048 * 3.0 * element_s, layernorm_s = 2.0 * 2.0 * 7168 * element_s;
+	assert_true(modules_s(&cost, &plan, WLB_RECOMPUTE_NONE) == 0.0);
+	assert_near(modules_s(&cost, &plan, WLB_RECOMPUTE_LAYERNORM | WLB_RECOMPUTE_MOE_ACT), layernorm_s + moe_act_s,
+	            1e-12);
+	assert_near(modules_s(&cost, &plan, WLB_RECOMPUTE_MLP), 3.0 / 61 * (dense_s + 18432 * 3.0 * element_s), 1e-12);
+	assert_near(modules_s(&cost, &plan, WLB_RECOMPUTE_SHARED_EXPERTS),
+	            experts * (shared_s + 2048 * 3.0 * element_s), 1e-12);
+	double rotary_s = 2.0 * (128.0 * 192 + wlb_plan_kv_width(&plan, &deepseek_v3)) * element_s;
+	assert_near(modules_s(&cost, &plan, WLB_RECOMPUTE_MLA_UP_PROJ), up_s + rotary_s, 1e-12);
+	/* The experts, their rows, what chooses them; and with MLP and ACT all that a layer's MLPs do. */
+	double moe_s = modules_s(&cost, &plan, WLB_RECOMPUTE_MOE);
+	assert_true(moe_s > modules_s(&cost, &plan, WLB_RECOMPUTE_SHARED_EXPERTS | WLB_RECOMPUTE_MOE_ACT));
+	assert_near(modules_s(&cost, &plan, WLB_RECOMPUTE_MOE | WLB_RECOMPUTE_MOE_ACT | WLB_RECOMPUTE_SHARED_EXPERTS),
+	            moe_s, 1e-12);
+	double kept_s = wlb_layer_attention_s(&cost, 4096, 4096).backward;
+	plan.recompute = WLB_RECOMPUTE_CORE_ATTN;
+	struct wlb_seconds attention = wlb_layer_attention_s(&cost, 4096, 4096);
+	assert_near(attention.backward, kept_s + attention.forward, 1e-12);
+	/* What release_activations frees is computed again as the modules. */
+	double modules = modules_s(&cost, &plan, WLB_RECOMPUTE_LAYERNORM | WLB_RECOMPUTE_ACT);
+	options.release_activations = 1;
+	assert_near(modules_s(&cost, &plan, WLB_RECOMPUTE_SELECTIVE), modules, 0.0);
+}
+
+static struct wlb_sim_time time_of(const struct wlb_model *model, struct wlb_plan plan, enum wlb_recompute modules)
+{
+	struct wlb_machine machine = tiled();
+	struct wlb_sim_options options;
+	int64_t tokens = 4096;
+	plan.recompute = modules;
+	wlb_sim_options_init(&options, &plan);
+	options.cost.tp_overlap = (struct wlb_overlap){0.0, 0.0};
+	struct wlb_step step = equal_step(plan.layout.dp, &tokens, 1);
+	struct wlb_sim_time time = simulate(model, &machine, &options, &step).time;
+	free_step(&step);
+	return time;
+}
+
+/* Rows go to the experts once more, and ranks gather them; the MLP's input is gathered, and its output scattered; keys
+ * and values are gathered for attention. */
+static void modules_communicate_again(void **state)
+{
+	(void)state;
+	struct wlb_model dense = llama_7b();
+	struct wlb_plan plan = plan_of(2, 1, 1, 8, 1, 1), cut = plan_of(2, 2, 1, 1, 1, 1);
+	plan.ep = 8;
+	struct wlb_sim_time once = time_of(&mixtral_8x7b, plan, WLB_RECOMPUTE_MOE_ACT),
+			    again = time_of(&mixtral_8x7b, plan, WLB_RECOMPUTE_MOE);
+	assert_near(again.ep_s, 1.5 * once.ep_s, 1e-9);
+	assert_true(again.tp_s > 1.2 * once.tp_s && again.tp_s < 1.6 * once.tp_s);
+	once = time_of(&dense, cut, WLB_RECOMPUTE_NONE);
+	struct wlb_sim_time mlp = time_of(&dense, cut, WLB_RECOMPUTE_MLP),
+			    core = time_of(&dense, cut, WLB_RECOMPUTE_CORE_ATTN);
+	/* Of 4 collectives forward and 6 backward, 2 more; of one gather forward and two collectives backward, one. */
+	assert_true(mlp.tp_s > 1.15 * once.tp_s && mlp.tp_s < 1.2 * once.tp_s);
+	assert_true(core.cp_s > 1.3 * once.cp_s && core.cp_s < 1.4 * once.cp_s);
+	assert_near(mlp.cp_s, once.cp_s, 1e-12);
+	assert_near(core.tp_s, once.tp_s, 1e-12);
+}
+
+static void sets_have_names(void **state)
+{
+	(void)state;
+	char text[WLB_RECOMPUTE_TEXT_BYTES];
+	struct wlb_error error = {""};
+	struct wlb_model dense = llama_7b();
+	struct wlb_cost_options worker = {.trainer = WLB_COST_WORKER};
+	enum wlb_recompute got;
+	for (int set = 0; set < 1024; set += set < 2 ? 1 : set == 2 ? 2 : 4) {
+		wlb_recompute_set_format((enum wlb_recompute)set, text, sizeof(text));
+		assert_int_equal(wlb_recompute_set_parse(text, &got, &error), 0);
+		assert_int_equal(got, set);
+		assert_int_equal(wlb_recompute_set_check(got, &deepseek_v3, NULL, &error), 0);
+		assert_int_equal(wlb_recompute_set_check(got, &dense, &worker, &error), set > 2 ? -1 : 0);
+	}
+	assert_true(strlen(text) > 60); /* all modules */
+	assert_int_equal(wlb_recompute_set_parse("moe_act layernorm", &got, &error), 0);
+	assert_int_equal(got, WLB_RECOMPUTE_MOE_ACT | WLB_RECOMPUTE_LAYERNORM);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(wlb_recompute_set_parse((const char *[]){"", "moe_act,", "moe_acts", "full,moe"}[i],
+		                                         &got, &error),
+		                 -1);
+	for (int set = WLB_RECOMPUTE_CORE_ATTN; set < 2048; set *= 2) {
+		int lacks = set == 1024 || set == WLB_RECOMPUTE_MLA_UP_PROJ || set == WLB_RECOMPUTE_MOE ||
+		            set == WLB_RECOMPUTE_MOE_ACT || set == WLB_RECOMPUTE_SHARED_EXPERTS;
+		assert_int_equal(wlb_recompute_set_check((enum wlb_recompute)set, &dense, NULL, &error),
+		                 lacks ? -1 : 0);
+	}
+}
+
+/* A product with a matrix of zeros and ones, and backward the gradient of its weights. */
+static void rows_of_the_embedding_may_be_a_product(void **state)
+{
+	(void)state;
+	struct wlb_machine machine = tiled();
+	struct wlb_model model = llama_7b();
+	struct wlb_plan plan = plan_of(2, 1, 1, 1, 1, 1);
+	struct wlb_cost_options options;
+	wlb_cost_options_init(&options);
+	const struct wlb_layer_cost cost = {&model, &machine, &options, &plan};
+	struct wlb_seconds rows = wlb_embedding_s(&cost, 4096);
+	options.embedding_product = 1;
+	struct wlb_seconds product = wlb_embedding_s(&cost, 4096);
+	assert_near(product.forward - rows.forward, wlb_machine_gemm_s(&machine, 4096, 16000, 4096), 1e-9);
+	assert_near(product.backward - rows.backward, wlb_machine_gemm_s(&machine, 16000, 4096, 4096), 1e-9);
 }
 
 static void count_all(struct wlb_sim_options *options)
@@ -780,6 +910,10 @@ int main(void)
 		cmocka_unit_test(only_what_overlaps_computation_is_hidden),
 		cmocka_unit_test(no_part_is_negative_and_all_sum_to_the_step),
 		cmocka_unit_test(some_layers_are_recomputed),
+		cmocka_unit_test(modules_are_computed_again),
+		cmocka_unit_test(modules_communicate_again),
+		cmocka_unit_test(sets_have_names),
+		cmocka_unit_test(rows_of_the_embedding_may_be_a_product),
 		cmocka_unit_test(activations_can_be_released),
 		cmocka_unit_test(utilization_has_two_conventions),
 		cmocka_unit_test(a_worker_runs_other_operations),

@@ -246,6 +246,47 @@ static void an_eager_layer_keeps_what_pytorch_keeps(void **state)
 	assert_near(kept / (32.0 * 128.0), 9512.0 - 40.0, 1e-12);
 }
 
+static double kept_bytes(struct wlb_plan *plan, const struct wlb_cost_options *options, int modules)
+{
+	const struct wlb_machine bfloat16 = {.element_bytes = 2};
+	plan->recompute = (enum wlb_recompute)modules;
+	return wlb_memory_stage_of(plan, &deepseek_v3, &bfloat16, options, 0, 1000, 1000).activations;
+}
+
+/* Bytes of a token that each of 61 layers does not keep, less those of the one that is being recomputed. */
+static void modules_are_not_kept(void **state)
+{
+	(void)state;
+	struct wlb_plan plan = plan_of(1, 1, 1, 1, 1, 1);
+	struct wlb_cost_options options;
+	wlb_cost_options_init(&options);
+	const double experts = 58.0 / 61;
+	const struct {
+		int module;
+		double elements;
+	} freed[] = {
+		{WLB_RECOMPUTE_CORE_ATTN, 0.0}, /* a fused kernel keeps no scores */
+		{WLB_RECOMPUTE_LAYERNORM, 2.0 * 7168},
+		{WLB_RECOMPUTE_MOE_ACT, experts * 8 * 2048},
+		{WLB_RECOMPUTE_MLP, 3.0 / 61 * 3 * 18432},
+		{WLB_RECOMPUTE_SHARED_EXPERTS, experts * 3 * 2048},
+		{WLB_RECOMPUTE_MOE, experts * (3.0 * 9 * 2048 + 2.0 * 8 * 7168)},
+		{WLB_RECOMPUTE_ACT, experts * 9 * 2048 + 3.0 / 61 * 18432},
+		{WLB_RECOMPUTE_MLA_UP_PROJ, 3.0 * 128 * 160},
+	};
+	double all = kept_bytes(&plan, &options, WLB_RECOMPUTE_NONE);
+	for (size_t i = 0; i < sizeof(freed) / sizeof(freed[0]); i++)
+		assert_near(all - kept_bytes(&plan, &options, freed[i].module) + 1.0,
+		            1000.0 * 60 * 2.0 * freed[i].elements + 1.0, 1e-9);
+	options.fp8 = WLB_FP8_MXFP8; /* inputs of products have a byte, of which nothing is left */
+	all = kept_bytes(&plan, &options, WLB_RECOMPUTE_NONE);
+	assert_near(all - kept_bytes(&plan, &options, WLB_RECOMPUTE_MOE_ACT), 1000.0 * 60 * freed[2].elements, 1e-9);
+	options.unfused_attention = 1;
+	double scores =
+		kept_bytes(&plan, &options, WLB_RECOMPUTE_NONE) - kept_bytes(&plan, &options, WLB_RECOMPUTE_CORE_ATTN);
+	assert_near(scores, 1000.0 * 60 * 5.0 * 128 * 1000, 1e-9);
+}
+
 /* What the layout search looks at: no stage between the two needs more. */
 static void the_first_or_the_last_stage_needs_most(void **state)
 {
@@ -352,6 +393,7 @@ int main(void)
 		cmocka_unit_test(what_is_reserved_is_more_than_what_is_allocated),
 		cmocka_unit_test(states_depend_on_how_a_trainer_keeps_them),
 		cmocka_unit_test(an_eager_layer_keeps_what_pytorch_keeps),
+		cmocka_unit_test(modules_are_not_kept),
 		cmocka_unit_test(the_first_or_the_last_stage_needs_most),
 		cmocka_unit_test(llama_70b_needs_more_than_a_node),
 		cmocka_unit_test(a_stage_holds_all_experts),

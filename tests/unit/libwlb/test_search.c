@@ -564,6 +564,40 @@ static void no_more_is_recomputed_than_must_be(void **state)
 	free_step(&sample);
 }
 
+/* Sets of modules are tried in their order before whole layers, but those of modules that the model has not. */
+static void sets_of_the_program_are_tried_before_whole_layers(void **state)
+{
+	(void)state;
+	struct wlb_step sample = equal_step(1, lengths, LENGTHS);
+	struct wlb_search_options options = small_options(1, &sample);
+	struct wlb_model model = small_model();
+	struct wlb_machine machine = h100();
+	const int32_t sets[] = {WLB_RECOMPUTE_MOE_ACT | WLB_RECOMPUTE_LAYERNORM, WLB_RECOMPUTE_LAYERNORM,
+	                        WLB_RECOMPUTE_LAYERNORM | WLB_RECOMPUTE_MLP};
+	int64_t seen[WLB_RECOMPUTE_ACT] = {0};
+	struct wlb_error error = {""};
+	memcpy(options.cost.recompute_sets, sets, sizeof(sets));
+	for (double bytes = 80e9; bytes > 1e8; bytes *= 0.95) {
+		machine.memory_bytes = bytes;
+		struct wlb_search_result *r = wlb_search(&model, &machine, &options, &error);
+		for (size_t k = 0; r != NULL && k < r->ranked_count; k++) {
+			const struct wlb_candidate *c = &r->ranked[k];
+			struct wlb_plan less = c->plan;
+			seen[c->plan.recompute]++;
+			assert_true(c->bound_s <= c->step_s);
+			if ((int32_t)c->plan.recompute != sets[1] && (int32_t)c->plan.recompute != sets[2])
+				continue;
+			less.recompute =
+				(int32_t)c->plan.recompute == sets[1] ? WLB_RECOMPUTE_NONE : WLB_RECOMPUTE_LAYERNORM;
+			assert_true(most_bytes(&options, &model, &machine, &less, c->micro_batch_tokens) > bytes);
+		}
+		wlb_search_free(r);
+	}
+	assert_true(seen[WLB_RECOMPUTE_NONE] > 0 && seen[sets[1]] > 0 && seen[sets[2]] > 0);
+	assert_true(seen[WLB_RECOMPUTE_FULL] > 0 && seen[sets[0]] == 0);
+	free_step(&sample);
+}
+
 static void every_usable_gpu_has_a_rank_where_that_is_asked(void **state)
 {
 	(void)state;
@@ -897,7 +931,7 @@ static void what_cannot_be_held_is_refused(void **state)
 	bad.fixed = (struct wlb_search_fixed){.pp = 4, .interleave = 2, .recompute = -1};
 	assert_search_fails(&model, &machine, &bad, "has pp=4,interleave=2, which is fixed");
 	bad.fixed = (struct wlb_search_fixed){.recompute = 3};
-	assert_search_fails(&model, &machine, &bad, "recompute 3 is fixed");
+	assert_search_fails(&model, &machine, &bad, "recompute is 3");
 	bad.fixed = (struct wlb_search_fixed){.recompute = WLB_RECOMPUTE_SELECTIVE, .recompute_layers = 2};
 	assert_search_fails(&model, &machine, &bad, "recompute_layers 2 is fixed");
 	bad.fixed = (struct wlb_search_fixed){.micro_batch_windows = 17, .recompute = -1};
@@ -949,6 +983,7 @@ int main(void)
 		cmocka_unit_test(what_is_fixed_is_held),
 		cmocka_unit_test(a_fixed_ep_divides_the_ranks),
 		cmocka_unit_test(no_more_is_recomputed_than_must_be),
+		cmocka_unit_test(sets_of_the_program_are_tried_before_whole_layers),
 		cmocka_unit_test(every_usable_gpu_has_a_rank_where_that_is_asked),
 		cmocka_unit_test(what_does_not_fit_names_what_can_be_changed),
 		cmocka_unit_test(what_cannot_be_held_is_refused),

@@ -180,6 +180,26 @@ static void a_file_may_say_that_rows_go_once_to_each_node(void **state)
 	             "sources must say where rows_by_node is from");
 }
 
+static void a_file_may_name_sets_of_modules(void **state)
+{
+	(void)state;
+	struct wlb_trainer_file trainer;
+	struct wlb_error error = {""};
+	assert_int_equal(wlb_trainer_file_read("pax", &trainer, &error), 0);
+	assert_int_equal(trainer.cost.recompute_sets[0],
+	                 WLB_RECOMPUTE_CORE_ATTN | WLB_RECOMPUTE_LAYERNORM | WLB_RECOMPUTE_ACT);
+	assert_int_equal(trainer.cost.recompute_sets[1], 0);
+	assert_true(trainer.cost.embedding_product);
+	refuses_text("\"sources\": {", "\"recompute\": [\"mopy\"], \"sources\": {\"recompute\": \"a\",",
+	             "recompute: 'mopy': must be none");
+	refuses_text("\"sources\": {", "\"recompute\": [\"full\"], \"sources\": {\"recompute\": \"a\",",
+	             "'full' is tried in any case");
+	refuses_text("\"sources\": {",
+	             "\"recompute\": [\"mlp\",\"mlp\",\"mlp\",\"mlp\",\"mlp\",\"mlp\",\"mlp\"], "
+	             "\"sources\": {\"recompute\": \"a\",",
+	             "at most 6 sets");
+}
+
 static void each_value_of_a_file_is_checked_and_has_a_source(void **state)
 {
 	(void)state;
@@ -203,6 +223,7 @@ int main(void)
 		cmocka_unit_test(a_name_that_is_unknown_is_refused_with_those_that_there_are),
 		cmocka_unit_test(each_value_of_a_file_is_checked_and_has_a_source),
 		cmocka_unit_test(a_file_may_say_that_rows_go_once_to_each_node),
+		cmocka_unit_test(a_file_may_name_sets_of_modules),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
