@@ -2,6 +2,7 @@
  * The product's transport over NCCL against its transport over MPI, on 2 or 4 ranks, each with a device of its own; or,
  * with the argument "shared", with one device for all of them.
  */
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -232,6 +233,31 @@ static void opening_has_a_bound(void **state)
 	assert_int_equal(wlb_comm_all_reduce_double(mpi, &one, 1, WLB_SUM, &error), 0);
 }
 
+static void *abort_soon(void *of_transport)
+{
+	nanosleep(&(struct timespec){.tv_nsec = 20000000L}, NULL);
+	wlb_transport_nccl.abort(of_transport);
+	return NULL;
+}
+
+/* The emulated NCCL refuses an abort beside any other call. */
+static void an_abort_comes_between_two_calls(void **state)
+{
+	(void)state;
+	pthread_t watchdog;
+	struct wlb_comm_request *request;
+	float *x = device->ops->alloc(device, sizeof(*x), &error);
+	struct wlb_comm *group = wlb_comm_split(world, 0, launch->rank, "cp", &error);
+	assert_non_null(group);
+	assert_int_equal(pthread_create(&watchdog, NULL, abort_soon, group->state), 0);
+	while ((request = wlb_comm_all_reduce_start(group, x, 1, WLB_FLOAT32, WLB_SUM, &error)) != NULL)
+		assert_int_equal(wlb_comm_wait(request, &error), 0);
+	assert_non_null(strstr(error.message, "NCCL was aborted"));
+	assert_int_equal(pthread_join(watchdog, NULL), 0);
+	wlb_comm_close(group);
+	device->ops->release(device, x);
+}
+
 /* A call of one rank that the others never make is seen, named and aborted; the host was never blocked in it. */
 static void a_call_that_hangs_is_aborted(void **state)
 {
@@ -300,10 +326,10 @@ int main(int count, char **arguments)
 		return 1;
 	}
 	const struct CMUnitTest with_nccl[] = {
-		cmocka_unit_test(calls_have_the_results_of_mpi), cmocka_unit_test(groups_have_the_results_of_mpi),
-		cmocka_unit_test(the_host_does_not_wait),        cmocka_unit_test(calls_are_traced),
-		cmocka_unit_test(many_calls_are_watched),        cmocka_unit_test(opening_has_a_bound),
-		cmocka_unit_test(a_call_that_hangs_is_aborted),
+		cmocka_unit_test(calls_have_the_results_of_mpi),    cmocka_unit_test(groups_have_the_results_of_mpi),
+		cmocka_unit_test(the_host_does_not_wait),           cmocka_unit_test(calls_are_traced),
+		cmocka_unit_test(many_calls_are_watched),           cmocka_unit_test(opening_has_a_bound),
+		cmocka_unit_test(an_abort_comes_between_two_calls), cmocka_unit_test(a_call_that_hangs_is_aborted),
 	};
 	const struct CMUnitTest with_mpi[] = {cmocka_unit_test(a_shared_gpu_needs_mpi)};
 	int failed =
