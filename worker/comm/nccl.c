@@ -18,13 +18,18 @@
 #include "worker/comm/transport.h"
 
 struct group {
+	const struct wlb_transport_group *ranks;
 	struct wlb_device *device;
+	struct wlb_queue *queue;
 	cudaStream_t stream;
-	int rank, size;
 	double limit_s;
+	/* While it is connected: when the step began, and what NCCL said of it. */
+	double began_s;
+	ncclResult_t result;
+	float *word;
 	/* Under the lock: */
-	ncclComm_t comm;
-	int aborted; /* by the watchdog's thread, or after a failure; `comm` is gone then */
+	ncclComm_t comm; /* NULL until it is opened */
+	int aborted;     /* by the watchdog's thread, or after a failure; `comm` is gone then */
 };
 
 static pthread_mutex_t calls = PTHREAD_MUTEX_INITIALIZER;
@@ -45,6 +50,12 @@ static int fail(const struct group *g, ncclResult_t result, const char *what, st
 	return wlb_fail(error, "%s: %s (%s)", what, nccl.ncclGetErrorString(result), nccl.ncclGetLastError(g->comm));
 }
 
+/* Under the lock. */
+static int is_usable(const struct group *g)
+{
+	return g->comm != NULL && !g->aborted;
+}
+
 /* Under the lock: how far the newest call of the communicator has come, or why it has failed. */
 static ncclResult_t ask(const struct group *g)
 {
@@ -56,7 +67,7 @@ static void abort_group(void *state)
 {
 	struct group *g = state;
 	pthread_mutex_lock(&calls);
-	if (g->comm != NULL && !g->aborted)
+	if (is_usable(g))
 		nccl.ncclCommAbort(g->comm);
 	g->aborted = 1;
 	pthread_mutex_unlock(&calls);
@@ -79,10 +90,9 @@ static int look(struct group *g, ncclResult_t *result, const char *what, struct 
 	return done;
 }
 
-/* Returns when NCCL has done what `result` says is in progress: 0, or -1 with the reason. */
-static int await(struct group *g, ncclResult_t result, const char *what, struct wlb_error *error)
+/* Returns when NCCL has done what `result` says is in progress since began_s: 0, or -1 with the reason. */
+static int await(struct group *g, ncclResult_t result, double began_s, const char *what, struct wlb_error *error)
 {
-	const double began_s = wlb_now_s();
 	int done = look(g, &result, what, error);
 	for (long polls = 0; done == 0; polls++) {
 		if (wlb_now_s() - began_s > g->limit_s) {
@@ -153,30 +163,74 @@ static ncclResult_t queue_request(const struct group *g, const struct wlb_transp
                                   ncclDataType_t type)
 {
 	pthread_mutex_lock(&calls);
-	ncclResult_t result = g->aborted ? ncclInvalidUsage : call(g, request, type);
+	ncclResult_t result = !is_usable(g) ? ncclInvalidUsage : call(g, request, type);
 	pthread_mutex_unlock(&calls);
 	return result;
 }
 
+/* Connecting has these steps, each for all groups before the next, so that NCCL connects them side by side: it opens a
+ * communicator on a thread of its own. Its groups of calls are not for that: "Init functions cannot be aggregated with
+ * other init functions" (user guide, Group Calls). */
+static int start_opening(struct group *g, struct wlb_error *error)
+{
+	ncclUniqueId id;
+	ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+	config.blocking = 0;
+	memcpy(&id, g->ranks->id, sizeof(id));
+	g->began_s = wlb_now_s();
+	pthread_mutex_lock(&calls);
+	g->result = g->aborted ? ncclInvalidUsage
+	                       : nccl.ncclCommInitRankConfig(&g->comm, g->ranks->size, id, g->ranks->rank, &config);
+	pthread_mutex_unlock(&calls);
+	(void)error; /* what failed at once is found when it is awaited */
+	return 0;
+}
+
+static int await_opening(struct group *g, struct wlb_error *error)
+{
+	return await(g, g->result, g->began_s, "opening by NCCL", error);
+}
+
 /* A first message from the first of two ranks to the second. NCCL connects two ranks in their first message, and the
  * host waits for it; on an edge of the pipeline that could be before the host has queued what the message needs. */
-static int connect_pair(struct group *g, struct wlb_queue *queue, struct wlb_error *error)
+static int start_first_message(struct group *g, struct wlb_error *error)
 {
 	const struct wlb_ops *ops = g->device->ops;
-	if (g->size != 2)
+	if (g->ranks->size != 2)
 		return 0;
-	float *word = ops->alloc(g->device, sizeof(*word), error);
-	if (word == NULL || ops->synchronize(g->device, error) < 0)
+	g->word = ops->alloc(g->device, sizeof(*g->word), error);
+	if (g->word == NULL || ops->synchronize(g->device, error) < 0)
 		return -1;
-	const struct wlb_transport_request message = {.kind = g->rank == 0 ? WLB_COMM_SEND : WLB_COMM_RECV,
-	                                              .out = word,
-	                                              .in = word,
+	const struct wlb_transport_request message = {.kind = g->ranks->rank == 0 ? WLB_COMM_SEND : WLB_COMM_RECV,
+	                                              .out = g->word,
+	                                              .in = g->word,
 	                                              .count = 1,
-	                                              .peer = 1 - g->rank};
-	if (await(g, queue_request(g, &message, ncclFloat32), "connecting two ranks by NCCL", error) < 0 ||
-	    wlb_queue_await(g->device, queue, g->limit_s, "the first message of NCCL", error) < 0)
+	                                              .peer = 1 - g->ranks->rank};
+	g->began_s = wlb_now_s();
+	g->result = queue_request(g, &message, ncclFloat32);
+	return 0;
+}
+
+static int await_first_message(struct group *g, struct wlb_error *error)
+{
+	if (g->ranks->size != 2)
+		return 0;
+	if (await(g, g->result, g->began_s, "connecting two ranks by NCCL", error) < 0 ||
+	    wlb_queue_await(g->device, g->queue, g->began_s + g->limit_s - wlb_now_s(), "the first message of NCCL",
+	                    error) < 0)
 		return -1; /* the memory is still in use */
-	ops->release(g->device, word);
+	g->device->ops->release(g->device, g->word);
+	return 0;
+}
+
+static int connect_groups(void *const *states, int count, int *which, struct wlb_error *error)
+{
+	int (*const steps[])(struct group *, struct wlb_error *) = {start_opening, await_opening, start_first_message,
+	                                                            await_first_message};
+	for (size_t step = 0; step < sizeof(steps) / sizeof(steps[0]); step++)
+		for (*which = 0; *which < count; (*which)++)
+			if (steps[step](states[*which], error) < 0)
+				return -1;
 	return 0;
 }
 
@@ -184,7 +238,7 @@ static int connect_pair(struct group *g, struct wlb_queue *queue, struct wlb_err
 static ncclResult_t end(const struct group *g, ncclResult_t (*call_nccl)(ncclComm_t))
 {
 	pthread_mutex_lock(&calls);
-	ncclResult_t result = g->aborted ? ncclInvalidUsage : call_nccl(g->comm);
+	ncclResult_t result = !is_usable(g) ? ncclInvalidUsage : call_nccl(g->comm);
 	pthread_mutex_unlock(&calls);
 	return result;
 }
@@ -193,7 +247,7 @@ static void close_group(void *state)
 {
 	struct group *g = state;
 	struct wlb_error ignored;
-	if (await(g, end(g, nccl.ncclCommFinalize), "closing", &ignored) == 0)
+	if (g->comm != NULL && await(g, end(g, nccl.ncclCommFinalize), wlb_now_s(), "closing", &ignored) == 0)
 		end(g, nccl.ncclCommDestroy);
 	else
 		abort_group(g);
@@ -203,28 +257,17 @@ static void close_group(void *state)
 static void *open_group(const struct wlb_transport_group *group, struct wlb_device *device, struct wlb_queue *queue,
                         double limit_s, struct wlb_error *error)
 {
-	ncclUniqueId id;
-	ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-	config.blocking = 0;
 	struct group *g = calloc(1, sizeof(*g));
 	if (g == NULL) {
 		wlb_fail(error, "out of memory");
 		return NULL;
 	}
+	g->ranks = group;
 	g->device = device;
+	g->queue = queue;
 	g->stream = device->ops->queue_handle(device, queue);
 	g->limit_s = limit_s;
-	g->rank = group->rank;
-	g->size = group->size;
-	memcpy(&id, group->id, sizeof(id));
-	pthread_mutex_lock(&calls);
-	ncclResult_t result = nccl.ncclCommInitRankConfig(&g->comm, g->size, id, g->rank, &config);
-	pthread_mutex_unlock(&calls);
-	if (await(g, result, "opening by NCCL", error) == 0 && connect_pair(g, queue, error) == 0)
-		return g;
-	abort_group(g);
-	free(g);
-	return NULL;
+	return g;
 }
 
 /* A call needs no memory of its own. */
@@ -245,7 +288,7 @@ static int start(void *handle, const struct wlb_transport_request *request, stru
 	ncclDataType_t type = ncclFloat32;
 	if (find_type(request->dtype, &type, error) < 0)
 		return -1;
-	return await(g, queue_request(g, request, type), "NCCL", error);
+	return await(g, queue_request(g, request, type), wlb_now_s(), "NCCL", error);
 }
 
 static int check(void *state, struct wlb_error *error)
@@ -254,7 +297,7 @@ static int check(void *state, struct wlb_error *error)
 	/* While the training thread is in a call, that call finds the failure. */
 	if (pthread_mutex_trylock(&calls) != 0)
 		return 0;
-	ncclResult_t result = g->aborted ? ncclSuccess : ask(g);
+	ncclResult_t result = is_usable(g) ? ask(g) : ncclSuccess;
 	int rc = result == ncclSuccess || result == ncclInProgress ? 0 : fail(g, result, "NCCL", error);
 	pthread_mutex_unlock(&calls);
 	return rc;
@@ -264,6 +307,7 @@ const struct wlb_transport wlb_transport_nccl = {
 	.on_queue = 1,
 	.make_id = make_id,
 	.open = open_group,
+	.connect = connect_groups,
 	.close = close_group,
 	.handle_new = handle_new,
 	.handle_free = handle_free,
