@@ -44,7 +44,8 @@ static double width_of(const struct wlb_layer_cost *cost, enum width width)
 }
 
 /* The matrix products of a layer: the matrices of queries, keys and values are one, as are gate and up. wlb-worker has
- * keys and values apart where several tensor-parallel ranks hold them. Each expert has the products of an MLP. */
+ * keys and values apart where several tensor-parallel ranks hold them, and in the forward pass where it gathers them
+ * beside the product of the queries. Each expert has the products of an MLP. */
 struct product {
 	enum width in, out;
 };
@@ -153,6 +154,11 @@ static void add_products(const struct wlb_layer_cost *cost, double tokens, const
 		            width_of(cost, products[i].out), sum);
 }
 
+static int gathers_beside_queries(const struct wlb_layer_cost *cost)
+{
+	return is_worker(cost) && cost->plan->layout.cp > 1 && cost->options->cp_overlap.forward > 0.0;
+}
+
 /* Experts get equal shares of the tokens. */
 struct wlb_seconds wlb_layer_products_s(const struct wlb_layer_cost *cost, double tokens)
 {
@@ -162,6 +168,11 @@ struct wlb_seconds wlb_layer_products_s(const struct wlb_layer_cost *cost, doubl
 	if (!(tokens > 0.0))
 		return sum;
 	add_products(cost, tokens, apart ? kv_apart : fused, apart ? KV_APART : FUSED, &sum);
+	if (!apart && gathers_beside_queries(cost)) {
+		struct wlb_seconds forward_apart = {0};
+		add_products(cost, tokens, kv_apart, KV_APART, &forward_apart);
+		sum.forward = forward_apart.forward;
+	}
 	if (m->num_experts == 0) {
 		add_products(cost, tokens, of_mlp, OF_MLP, &sum);
 		return sum;
@@ -172,6 +183,14 @@ struct wlb_seconds wlb_layer_products_s(const struct wlb_layer_cost *cost, doubl
 	sum.forward += experts * expert.forward;
 	sum.backward += experts * expert.backward;
 	return sum;
+}
+
+double wlb_layer_queries_s(const struct wlb_layer_cost *cost, double tokens)
+{
+	if (tokens <= 0.0)
+		return 0.0;
+	return wlb_machine_fp8_gemm_s(cost->machine, cost->options->fp8, tokens, width_of(cost, HIDDEN),
+	                              width_of(cost, QUERIES));
 }
 
 double wlb_layer_output_d_w_s(const struct wlb_layer_cost *cost, double tokens)
