@@ -17,6 +17,7 @@
 #include "worker/comm/comm.h"
 #include "worker/comm/comm_trace.h"
 #include "worker/comm/communicator.h"
+#include "worker/comm/group_id.h"
 #include "worker/launch/launch.h"
 
 enum { COUNT = 100, MOST_RANKS = 4 };
@@ -182,8 +183,39 @@ static void groups_are_connected_side_by_side(void **state)
 	assert_true(sum_of_ranks(groups[0]) == all && sum_of_ranks(groups[2]) == all);
 	assert_true(sum_of_ranks(groups[1]) == (float)(4 * (rank / 2) + 1));
 	assert_true(rank == 0 ? groups[4] == NULL : sum_of_ranks(groups[4]) == all);
+	double one = 1.0; /* a call of the host, for which MPI makes a communicator, once */
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(wlb_comm_all_reduce_double(groups[1], &one, 1, WLB_SUM, &error), 0);
+	assert_true(one == 4.0);
+	assert_int_equal(mpi_calls.communicators, made + 1);
 	for (int i = 0; i < GROUPS; i++)
 		wlb_comm_close(groups[i]);
+}
+
+static int make_no_id(char *id, struct wlb_error *why)
+{
+	(void)id;
+	return wlb_fail(why, "no id is made");
+}
+
+/* All ranks of a group are told why it has no id, and do not wait for ever for one that does not come. */
+static void a_group_without_an_id_is_an_error(void **state)
+{
+	(void)state;
+	const struct wlb_transport without = {.make_id = make_no_id};
+	struct wlb_comm *groups[2] = {wlb_comm_split(world, 0, launch->rank, "none", &error),
+	                              wlb_comm_split(world, 0, launch->rank, "late", &error)};
+	struct wlb_transport_group *members[2] = {&groups[0]->members, &groups[1]->members};
+	int which = -1;
+	assert_int_equal(wlb_group_ids_exchange(&without, members, 1, 20.0, &which, &error), -1);
+	assert_int_equal(which, 0);
+	assert_string_equal(error.message, "no id is made");
+	if (launch->rank > 0) {
+		assert_int_equal(wlb_group_ids_exchange(&without, &members[1], 1, 0.2, &which, &error), -1);
+		assert_non_null(strstr(error.message, "the ids of groups have not arrived after 0.2 s"));
+	}
+	wlb_comm_close(groups[1]);
+	wlb_comm_close(groups[0]);
 }
 
 /* A group that is not connected is by its first data call. */
@@ -426,6 +458,7 @@ int main(int count, char **arguments)
 		cmocka_unit_test(groups_have_the_results_of_mpi),
 		cmocka_unit_test(groups_are_connected_side_by_side),
 		cmocka_unit_test(a_group_is_connected_when_it_is_used),
+		cmocka_unit_test(a_group_without_an_id_is_an_error),
 		cmocka_unit_test(the_host_does_not_wait),
 		cmocka_unit_test(calls_are_traced),
 		cmocka_unit_test(many_calls_are_watched),
