@@ -171,6 +171,25 @@ static ncclResult_t queue_request(const struct group *g, const struct wlb_transp
 /* Connecting has these steps, each for all groups before the next, so that NCCL connects them side by side: it opens a
  * communicator on a thread of its own. Its groups of calls are not for that: "Init functions cannot be aggregated with
  * other init functions" (user guide, Group Calls). */
+
+/* Memory for a message between two ranks. CUDA may wait for the whole device when it is allocated or freed, so that is
+ * done before the first message of any group is started, and after the last has ended. */
+static int make_word(struct group *g, struct wlb_error *error)
+{
+	if (g->ranks->size != 2)
+		return 0;
+	g->word = g->device->ops->alloc(g->device, sizeof(*g->word), error);
+	return g->word != NULL ? g->device->ops->synchronize(g->device, error) : -1;
+}
+
+static int free_word(struct group *g, struct wlb_error *error)
+{
+	(void)error;
+	g->device->ops->release(g->device, g->word);
+	g->word = NULL;
+	return 0;
+}
+
 static int start_opening(struct group *g, struct wlb_error *error)
 {
 	ncclUniqueId id;
@@ -195,12 +214,9 @@ static int await_opening(struct group *g, struct wlb_error *error)
  * host waits for it; on an edge of the pipeline that could be before the host has queued what the message needs. */
 static int start_first_message(struct group *g, struct wlb_error *error)
 {
-	const struct wlb_ops *ops = g->device->ops;
+	(void)error; /* as above */
 	if (g->ranks->size != 2)
 		return 0;
-	g->word = ops->alloc(g->device, sizeof(*g->word), error);
-	if (g->word == NULL || ops->synchronize(g->device, error) < 0)
-		return -1;
 	const struct wlb_transport_request message = {.kind = g->ranks->rank == 0 ? WLB_COMM_SEND : WLB_COMM_RECV,
 	                                              .out = g->word,
 	                                              .in = g->word,
@@ -215,18 +231,15 @@ static int await_first_message(struct group *g, struct wlb_error *error)
 {
 	if (g->ranks->size != 2)
 		return 0;
-	if (await(g, g->result, g->began_s, "connecting two ranks by NCCL", error) < 0 ||
-	    wlb_queue_await(g->device, g->queue, g->began_s + g->limit_s - wlb_now_s(), "the first message of NCCL",
-	                    error) < 0)
-		return -1; /* the memory is still in use */
-	g->device->ops->release(g->device, g->word);
-	return 0;
+	if (await(g, g->result, g->began_s, "connecting two ranks by NCCL", error) < 0)
+		return -1;
+	return wlb_queue_await(g->device, g->queue, g->began_s, g->limit_s, "the first message of NCCL", error);
 }
 
 static int connect_groups(void *const *states, int count, int *which, struct wlb_error *error)
 {
-	int (*const steps[])(struct group *, struct wlb_error *) = {start_opening, await_opening, start_first_message,
-	                                                            await_first_message};
+	int (*const steps[])(struct group *, struct wlb_error *) = {
+		make_word, start_opening, await_opening, start_first_message, await_first_message, free_word};
 	for (size_t step = 0; step < sizeof(steps) / sizeof(steps[0]); step++)
 		for (*which = 0; *which < count; (*which)++)
 			if (steps[step](states[*which], error) < 0)
