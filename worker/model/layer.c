@@ -28,11 +28,12 @@
  * values: they are computed before the queries, and are gathered while the queries are. That makes two products of one,
  * so only where the transport advances by itself.
  *
- * The order of a layer's collectives is the same on all ranks, and does not depend on what a rank has to compute:
- *   forward   tp: rows of x; [sums of the norm of keys]; cp: keys and values; tp: [sums of that of queries]; O's sum;
- *             rows of y; the sum of down
- *   backward  what is computed again, as forward; tp: d out; rows of y; d y's sum; [cp: keys and values, again]; tp: d
- *             middle; cp: d of keys and values; tp: rows of x; [products of the norms]; d x's sum
+ * The order of a layer's collectives is the same on all ranks, and does not depend on their documents:
+ *   forward   tp: x; the squares of keys, where their norm is of all heads; cp: keys and values; tp: the squares of
+ *             queries (with those of keys, where all are one product); the sum of O; y; the sum of down
+ *   backward  what FULL computes again, as forward; tp: the gradient of the output; y; the sum of that of y; cp:
+ *             keys and values, where SELECTIVE gathers them again; tp: the gradient of middle; cp: the sum of those
+ *             of keys and values; tp: x; the products of the norms of all heads; the sum of the gradient of x
  */
 #include "worker/model/layer.h"
 
