@@ -103,9 +103,9 @@ static int group_of(struct wlb_mpi_group *parent, const struct member *members, 
 static int find_group(struct wlb_mpi_group *parent, const struct wlb_mpi_color *colors, int count, int i,
                       struct member *members, struct wlb_mpi_group **group, struct wlb_error *error)
 {
-	int size = 0, own = colors[parent->rank * count + i].color;
+	int size = 0, own = colors[(size_t)parent->rank * (size_t)count + (size_t)i].color;
 	for (int rank = 0; rank < parent->size && own >= 0; rank++) {
-		const struct wlb_mpi_color *color = &colors[rank * count + i];
+		const struct wlb_mpi_color *color = &colors[(size_t)rank * (size_t)count + (size_t)i];
 		if (color->color == own)
 			members[size++] = (struct member){color->key, rank};
 	}
