@@ -392,15 +392,17 @@ static void a_call_that_hangs_is_aborted(void **state)
 	struct wlb_comm_trace *trace = wlb_comm_get_trace(world);
 	struct wlb_trace_event event;
 	char name[WLB_TRACE_NAME_SIZE];
-	double one = 1.0, began_s = now_s();
+	double one = 1.0;
 	struct wlb_comm *group = wlb_comm_split(world, 0, launch->rank, "data", &error);
 	assert_non_null(group);
 	assert_int_equal(wlb_comm_connect(&group, 1, &error), 0);
 	if (launch->rank == 0) {
 		float *x = device->ops->alloc(device, sizeof(*x), &error);
 		assert_non_null(wlb_comm_all_reduce_start(group, x, 1, WLB_FLOAT32, WLB_SUM, &error));
-		while (now_s() < began_s + 0.1)
+		const double began_s = now_s();
+		do
 			assert_int_equal(wlb_comm_trace_waiting(trace, &event), 1);
+		while (now_s() < began_s + 0.1);
 		wlb_comm_trace_name(trace, &event, name);
 		assert_string_equal(name, "data");
 		assert_int_equal(event.kind, WLB_COMM_ALL_REDUCE);
