@@ -93,7 +93,8 @@ static double width_of(const struct wlb_layer_cost *cost, enum width width)
 }
 
 /* The matrix products of attention, up to one of a width with itself: the matrices of queries, keys and values are one.
- * wlb-worker has keys and values apart where several tensor-parallel ranks hold them. */
+ * wlb-worker has keys and values apart where several tensor-parallel ranks hold them, and in the forward pass where it
+ * gathers them beside the product of the queries. */
 struct product {
 	enum width in, out;
 };
@@ -212,16 +213,30 @@ static void add(struct wlb_seconds *sum, struct wlb_seconds more, double times)
 	sum->backward += times * more.backward;
 }
 
-static struct wlb_seconds attention_products_s(const struct wlb_layer_cost *cost, double tokens)
+static int gathers_beside_queries(const struct wlb_layer_cost *cost)
 {
-	const struct wlb_model *m = cost->model;
-	int apart = is_worker(cost) && cost->plan->layout.tp > m->num_key_value_heads;
-	const struct product *product = wlb_family(m->family)->latent ? latent : apart ? kv_apart : fused;
+	return is_worker(cost) && cost->plan->layout.cp > 1 && cost->options->cp_overlap.forward > 0.0;
+}
+
+static struct wlb_seconds products_s(const struct wlb_layer_cost *cost, double tokens, const struct product *product)
+{
 	struct wlb_seconds sum = {0};
 	for (; product->in != product->out; product++)
 		if (width_of(cost, product->out) > 0.0)
 			add_product(cost->machine, cost->options->fp8, tokens, width_of(cost, product->in),
 			            width_of(cost, product->out), &sum);
+	return sum;
+}
+
+static struct wlb_seconds attention_products_s(const struct wlb_layer_cost *cost, double tokens)
+{
+	const struct wlb_model *m = cost->model;
+	if (wlb_family(m->family)->latent)
+		return products_s(cost, tokens, latent);
+	int apart = is_worker(cost) && cost->plan->layout.tp > m->num_key_value_heads;
+	struct wlb_seconds sum = products_s(cost, tokens, apart ? kv_apart : fused);
+	if (gathers_beside_queries(cost))
+		sum.forward = products_s(cost, tokens, kv_apart).forward;
 	return sum;
 }
 
@@ -296,6 +311,14 @@ double wlb_layer_exchange_s(const struct wlb_layer_cost *cost, double tokens, in
 	return 2.0 * wlb_model_expert_layers_share(m) *
 	       wlb_machine_exchange_s(cost->machine, ranks, on_node, crosses_switch, near_rows * row_bytes,
 	                              far_rows * row_bytes);
+}
+
+double wlb_layer_queries_s(const struct wlb_layer_cost *cost, double tokens)
+{
+	if (tokens <= 0.0)
+		return 0.0;
+	return wlb_machine_fp8_gemm_s(cost->machine, cost->options->fp8, tokens, width_of(cost, HIDDEN),
+	                              width_of(cost, QUERIES));
 }
 
 double wlb_layer_output_d_w_s(const struct wlb_layer_cost *cost, double tokens)

@@ -4,8 +4,9 @@
 /* The share that --tp-comm-overlap hides is calibrated to the Megatron Core H100 table (docs/results/planner.md). */
 static const struct wlb_overlap tp_overlap = {0.85, 0.85};
 
-/* wlb-worker over NCCL (worker/model/layer.c): backward, one of two gathers and the sum of each half of a layer. */
-static const struct wlb_overlap worker_tp_overlap = {0.0, 4.0 / 6.0}, worker_cp_overlap = {0.0, 1.0};
+/* wlb-worker over NCCL (worker/model/layer.c): of tensor parallelism backward one of two gathers and the sum of each
+ * half of a layer; of context parallelism what fits beside one product. */
+static const struct wlb_overlap worker_tp_overlap = {0.0, 4.0 / 6.0}, worker_cp_overlap = {1.0, 1.0};
 
 /* Of a process of PyTorch on an A100 of 80 GB, by what it has in use less what its allocator reserves:
  * github.com/lianqi1008/Control-GIC/issues/6, github.com/TianheWu/CoSeR/issues/10. */

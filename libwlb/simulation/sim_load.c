@@ -186,8 +186,9 @@ static void add_tp(const struct wlb_sim *sim, struct wlb_sim_load *load, struct 
  * both inputs once more in the backward pass (Korthikanti et al. 2022, Megatron-LM), unless each rank has whole rows;
  * context parallelism gathers keys and values, and scatters their gradients after they were gathered again (Dubey et
  * al. 2024). wlb-worker keeps the gathered keys, unless it recomputes; it copies what it gathers into the order of
- * documents, and back, and sets the gradients of all keys and values to 0 first. It scatters gradients beside the
- * product that gives the gradient of the weights of attention's output. */
+ * documents, and back, and sets the gradients of all keys and values to 0 first. It gathers beside the product of the
+ * queries (again beside one as large: the gradient of attention's output), and scatters gradients beside the product
+ * that gives the gradient of the weights of attention's output. */
 static void add_communication(const struct wlb_sim *sim, struct wlb_sim_load *load, struct wlb_seconds products,
                               double rank_tokens, double kv_bytes)
 {
@@ -209,16 +210,17 @@ static void add_communication(const struct wlb_sim *sim, struct wlb_sim_load *lo
 		cp_s = exposed_s(gather_s, later * load->attention.forward, 1.0);
 		back_s = exposed_s(gather_s + reduce_s, later * load->attention.backward, 1.0);
 	}
-	if (worker)
+	if (worker) {
+		cp_s = exposed_s(gather_s, wlb_layer_queries_s(&sim->cost, rank_tokens), hidden.forward);
 		back_s = exposed_s(reduce_s, wlb_layer_output_d_w_s(&sim->cost, rank_tokens), hidden.backward);
-	load->cp = (struct wlb_seconds){cp_s, back_s};
+	}
 	if (worker && l->cp > 1) {
 		double elements = kv_bytes / element;
 		double order_s = wlb_machine_op_s(&sim->machine, WLB_OP_GATHER_ROWS, elements);
 		cp_s += order_s;
-		load->cp.forward = cp_s;
-		load->cp.backward += order_s + wlb_machine_op_s(&sim->machine, WLB_OP_ZERO, elements);
+		back_s += order_s + wlb_machine_op_s(&sim->machine, WLB_OP_ZERO, elements);
 	}
+	load->cp = (struct wlb_seconds){cp_s, back_s};
 	load->beyond_cp_s = worker ? cp_s : 0.0;
 	if ((sim->options.plan.recompute & (WLB_RECOMPUTE_FULL | WLB_RECOMPUTE_CORE_ATTN)) ||
 	    (worker && sim->options.plan.recompute == WLB_RECOMPUTE_SELECTIVE))

@@ -137,6 +137,8 @@ static int start_behind_compute(struct wlb_comm_request *request, struct wlb_err
 struct wlb_comm_request *wlb_comm_start(struct wlb_comm *comm, const struct wlb_transport_request *wanted,
                                         struct wlb_error *error)
 {
+	if (wlb_comm_connect(&comm, 1, error) < 0)
+		return NULL;
 	struct wlb_comm_request *request = take(comm, wanted, error);
 	if (request == NULL)
 		return NULL;

@@ -24,9 +24,16 @@
  * A collective that is started overlaps with the operations between its start and its wait, where the transport
  * advances by itself. In the backward pass the gradient of a matrix is computed while the gradient of its input is
  * summed, and the rows that only the matrix's gradient needs are gathered while the input's gradient is computed
- * (Korthikanti et al. 2022). In the forward pass the operation after a collective needs its result.
- * Of the product for queries, keys and values the queries could be computed while the keys are gathered, but with two
- * products instead of one.
+ * (Korthikanti et al. 2022). In the forward pass the operation after a collective needs its result, but for keys and
+ * values: they are computed before the queries, and are gathered while the queries are. That makes two products of one,
+ * so only where the transport advances by itself.
+ *
+ * The order of a layer's collectives is the same on all ranks, and does not depend on their documents:
+ *   forward   tp: x; the squares of keys, where their norm is of all heads; cp: keys and values; tp: the squares of
+ *             queries (with those of keys, where all are one product); the sum of O; y; the sum of down
+ *   backward  what FULL computes again, as forward; tp: the gradient of the output; y; the sum of that of y; cp:
+ *             keys and values, where SELECTIVE gathers them again; tp: the gradient of middle; cp: the sum of those
+ *             of keys and values; tp: x; the products of the norms of all heads; the sum of the gradient of x
  */
 #include "worker/model/layer.h"
 
@@ -53,9 +60,9 @@ struct layer {
 	const struct wlb_micro_batch *batch;
 	int64_t n; /* rows */
 	int64_t hidden, q_width, kv_width, qkv_width;
-	struct projection qkv[2]; /* the second is empty where one product computes all */
 	struct wlb_matrix o, gate_up, down;
 	int tp_is_1;
+	int keys_first; /* keys and values are gathered while the queries are computed */
 	int norms_before, norms_after;
 	int gelu_gate;
 };
@@ -65,9 +72,7 @@ static struct layer layer_of(struct wlb_transformer *t, const struct wlb_layer_t
 {
 	const struct wlb_parameters *p = t->parameters;
 	int64_t q_width = p->heads * p->shape.head_dim, kv_width = wlb_kv_width(t);
-	/* Keys and values that several tensor-parallel ranks hold are in a bucket of their own. */
-	int together = p->tensors[w->q].bucket == p->tensors[w->k].bucket;
-	struct layer l = {
+	return (struct layer){
 		.t = t,
 		.device = t->device,
 		.p = p,
@@ -80,55 +85,74 @@ static struct layer layer_of(struct wlb_transformer *t, const struct wlb_layer_t
 		.q_width = q_width,
 		.kv_width = kv_width,
 		.qkv_width = q_width + 2 * kv_width,
-		.qkv = {{wlb_matrix_of(p, w->q, together ? w->v : w->q), 0}},
 		.o = wlb_matrix_of(p, w->o, w->o),
 		.gate_up = wlb_matrix_of(p, w->gate, w->up),
 		.down = wlb_matrix_of(p, w->down, w->down),
 		.tp_is_1 = t->tp_size == 1,
+		.keys_first = t->cp_size > 1 && !wlb_comm_blocks_host(t->cp),
 		.norms_before = w->input_norm >= 0,
 		.norms_after = w->attention_norm >= 0,
 		.gelu_gate = wlb_family(p->shape.family)->gelu_gate,
 	};
-	if (!together)
-		l.qkv[1] = (struct projection){wlb_matrix_of(p, w->k, w->v), q_width};
-	return l;
 }
 
-/* qkv = x [Q K V]^T */
-static void project(const struct layer *l, const void *x)
+/* The products of these parts of [Q K V]: one where they lie together and all are wanted. Keys and values that several
+ * tensor-parallel ranks hold are in a bucket of their own. Returns how many. */
+static int list_projections(const struct layer *l, enum wlb_qkv parts, struct projection list[2])
 {
-	for (const struct projection *one = l->qkv; one < l->qkv + 2; one++)
-		if (one->w.weight.out > 0)
-			wlb_linear(l->device, wlb_element(l->device->compute, l->a->qkv, one->column), l->qkv_width, x,
-			           &one->w, NULL, l->n);
+	const struct wlb_parameters *p = l->p;
+	const struct wlb_layer_tensors *w = l->w;
+	int count = 0;
+	if (parts == WLB_QKV && p->tensors[w->q].bucket == p->tensors[w->k].bucket) {
+		list[0] = (struct projection){wlb_matrix_of(p, w->q, w->v), 0};
+		return 1;
+	}
+	if (parts & WLB_QUERIES)
+		list[count++] = (struct projection){wlb_matrix_of(p, w->q, w->q), 0};
+	if (parts & WLB_KEYS_AND_VALUES)
+		list[count++] = (struct projection){wlb_matrix_of(p, w->k, w->v), l->q_width};
+	return count;
+}
+
+/* These parts of qkv = x [Q K V]^T */
+static void project(const struct layer *l, const void *x, enum wlb_qkv parts)
+{
+	struct projection list[2];
+	int count = list_projections(l, parts, list);
+	for (int i = 0; i < count; i++)
+		wlb_linear(l->device, wlb_element(l->device->compute, l->a->qkv, list[i].column), l->qkv_width, x,
+		           &list[i].w, NULL, l->n);
 }
 
 /* d_x = d_qkv [Q K V] */
 static void project_d_x(const struct layer *l, void *d_x)
 {
-	for (const struct projection *one = l->qkv; one < l->qkv + 2; one++)
-		if (one->w.weight.out > 0)
-			wlb_linear_d_x(l->device, d_x, one > l->qkv,
-			               wlb_element(l->device->compute, l->s->d_qkv, one->column), l->qkv_width, &one->w,
-			               l->n);
+	struct projection list[2];
+	int count = list_projections(l, WLB_QKV, list);
+	for (int i = 0; i < count; i++)
+		wlb_linear_d_x(l->device, d_x, i > 0, wlb_element(l->device->compute, l->s->d_qkv, list[i].column),
+		               l->qkv_width, &list[i].w, l->n);
 }
 
 /* Adds d_qkv^T x to the gradient of [Q K V]. */
 static void project_d_w(const struct layer *l, const void *x)
 {
-	for (const struct projection *one = l->qkv; one < l->qkv + 2; one++)
-		if (one->w.weight.out > 0)
-			wlb_linear_d_w(l->device, wlb_element(l->device->compute, l->s->d_qkv, one->column),
-			               l->qkv_width, x, &one->w, l->n);
+	struct projection list[2];
+	int count = list_projections(l, WLB_QKV, list);
+	for (int i = 0; i < count; i++)
+		wlb_linear_d_w(l->device, wlb_element(l->device->compute, l->s->d_qkv, list[i].column), l->qkv_width, x,
+		               &list[i].w, l->n);
 }
 
-/* Rotates queries and keys, which are neighbours; direction -1 rotates their gradients back. */
-static void rope(const struct layer *l, void *qkv, int direction)
+/* Rotates queries, keys, or both, which are neighbours; direction -1 rotates their gradients back. */
+static void rope(const struct layer *l, void *qkv, enum wlb_qkv parts, int direction)
 {
+	int with_queries = parts & WLB_QUERIES, with_keys = parts & WLB_KEYS_AND_VALUES;
 	if (l->w->has_rope)
-		l->device->ops->rope(l->device, qkv, l->qkv_width, l->s->angles[l->w->angles], l->n,
-		                     l->p->heads + l->p->kv_heads, (int)l->p->shape.head_dim, l->t->rotated_pairs,
-		                     direction);
+		l->device->ops->rope(l->device, wlb_element(l->device->compute, qkv, with_queries ? 0 : l->q_width),
+		                     l->qkv_width, l->s->angles[l->w->angles], l->n,
+		                     (with_queries ? l->p->heads : 0) + (with_keys ? l->p->kv_heads : 0),
+		                     (int)l->p->shape.head_dim, l->t->rotated_pairs, direction);
 }
 
 /* The keys and values of a token, or their gradients, lie side by side: in qkv with its queries, or in kv_all, the rows
@@ -215,6 +239,27 @@ static int gather_keys_await(const struct layer *l, struct wlb_comm_request *req
 	return wlb_cp_all_gather_await(l->t, l->a->kv_all, l->batch, request, error);
 }
 
+static int compute_parts(const struct layer *l, const void *x, enum wlb_qkv parts, struct wlb_error *error)
+{
+	project(l, x, parts);
+	if (wlb_qkv_vectors(l->t, l->w, l->a, parts, l->n, error) < 0)
+		return -1;
+	rope(l, l->a->qkv, parts, +1);
+	return 0;
+}
+
+/* qkv of the rows of x, and the keys and values of all context-parallel ranks. */
+static int queries_and_keys(const struct layer *l, const void *x, struct wlb_error *error)
+{
+	struct wlb_comm_request *keys;
+	if (compute_parts(l, x, l->keys_first ? WLB_KEYS_AND_VALUES : WLB_QKV, error) < 0 ||
+	    gather_keys_start(l, &keys, error) < 0)
+		return -1;
+	if (l->keys_first && compute_parts(l, x, WLB_QUERIES, error) < 0)
+		return -1;
+	return gather_keys_await(l, keys, error);
+}
+
 /* What attention and MLP have as input on this rank: a norm, or where norms come after alone, the residual stream. */
 static void *attention_input(const struct layer *l)
 {
@@ -265,15 +310,8 @@ static int attention_forward(const struct layer *l, struct wlb_error *error)
 	const struct wlb_layer_activations *a = l->a;
 	void *given = l->norms_after ? a->given : a->middle, *addend = wlb_tp_rows(l->t, l->s->addend, given);
 	void *x = wlb_tp_rows(l->t, l->s->gathered, attention_input(l));
-	struct wlb_comm_request *keys;
 	norm_input(l);
-	if (wlb_tp_all_gather(l->t, x, attention_input(l), l->n, error) < 0)
-		return -1;
-	project(l, x);
-	if (wlb_qkv_vectors(l->t, l->w, a, l->n, error) < 0)
-		return -1;
-	rope(l, a->qkv, +1);
-	if (gather_keys_start(l, &keys, error) < 0 || gather_keys_await(l, keys, error) < 0)
+	if (wlb_tp_all_gather(l->t, x, attention_input(l), l->n, error) < 0 || queries_and_keys(l, x, error) < 0)
 		return -1;
 	attend(l);
 	wlb_linear(l->device, addend, l->hidden, a->attention, &l->o, l->tp_is_1 && !l->norms_after ? a->input : NULL,
@@ -337,7 +375,7 @@ static int attention_backward(const struct layer *l, void *d_residual, struct wl
 		d_given = given_backward(l, d_residual, a->given, a->given_rstd, l->w->attention_norm);
 	if (attend_and_output_backward(l, d_given, x, &x_rows, error) < 0)
 		return -1;
-	rope(l, s->d_qkv, -1);
+	rope(l, s->d_qkv, WLB_QKV, -1);
 	if (wlb_qkv_vectors_backward(l->t, l->w, a, s->d_qkv, l->n, error) < 0)
 		return -1;
 	project_d_x(l, d_x);

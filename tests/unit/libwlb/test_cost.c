@@ -197,6 +197,39 @@ static void the_worker_hides_gradients_of_keys_behind_one_product(void **state)
 	}
 }
 
+static void gather_keys_overlapped(struct wlb_sim_options *options)
+{
+	options->cost.trainer = WLB_COST_WORKER;
+	options->cost.cp_overlap.forward = 1.0;
+}
+
+/* It gathers keys and values beside the product of the queries, and no longer than that takes; for that keys and values
+ * are a product of their own, in the forward pass. */
+static void the_worker_gathers_keys_beside_the_queries(void **state)
+{
+	(void)state;
+	struct wlb_machine machine = tiled();
+	struct wlb_plan plan = plan_of(1, 2, 1, 1, 1, 1);
+	plan.recompute = WLB_RECOMPUTE_NONE;
+	struct wlb_model model = llama_7b();
+	struct wlb_cost_options together = {.trainer = WLB_COST_WORKER}, apart = together;
+	apart.cp_overlap.forward = 1.0;
+	const struct wlb_layer_cost cost = {&model, &machine, &apart, &plan},
+				    before = {&model, &machine, &together, &plan};
+	double product_s = wlb_layer_queries_s(&cost, 2048.0);
+	struct wlb_seconds products = wlb_layer_products_s(&cost, 2048.0), one = wlb_layer_products_s(&before, 2048.0);
+	assert_true(product_s > 0.0 && product_s < 0.25 * products.forward);
+	assert_true(products.forward >= one.forward && products.backward == one.backward);
+	for (int slow = 0; slow < 2; slow++) {
+		machine.node_link.bytes_per_s = slow ? 1e9 : 1e12;
+		double gather_s = wlb_machine_gather_s(&machine, 2, 2, 0, 4096.0 * 2.0 * 4096.0 * 2.0);
+		double shown_s = simulate_7b(&machine, &plan, run_the_worker).time.cp_s;
+		double hidden_s = shown_s - simulate_7b(&machine, &plan, gather_keys_overlapped).time.cp_s;
+		assert_int_equal(gather_s > product_s, slow);
+		assert_near(hidden_s, 32.0 * (slow ? product_s : gather_s), 1e-6);
+	}
+}
+
 static void assert_parts(const struct wlb_sim_time *t)
 {
 	const double *part = (const double *)t;
@@ -489,7 +522,7 @@ static void a_worker_pays_for_angles_and_for_messages(void **state)
 	wlb_cost_options_worker(&worker, &machine);
 	assert_true(worker.overlap_gradients && worker.overlap_parameters && worker.overlap_pp);
 	assert_true(worker.tp_overlap.forward == 0.0 && worker.tp_overlap.backward == 4.0 / 6.0);
-	assert_true(worker.cp_overlap.forward == 0.0 && worker.cp_overlap.backward == 1.0);
+	assert_true(worker.cp_overlap.forward == 1.0 && worker.cp_overlap.backward == 1.0);
 	const struct wlb_layer_cost costs[] = {{&model, &machine, &worker, &whole},
 	                                       {&model, &machine, &worker, &split},
 	                                       {&model, &machine, &megatron, &whole}};
@@ -907,6 +940,7 @@ int main(void)
 		cmocka_unit_test(the_worker_orders_gathered_keys),
 		cmocka_unit_test(every_overlap_is_an_option),
 		cmocka_unit_test(the_worker_hides_gradients_of_keys_behind_one_product),
+		cmocka_unit_test(the_worker_gathers_keys_beside_the_queries),
 		cmocka_unit_test(only_what_overlaps_computation_is_hidden),
 		cmocka_unit_test(no_part_is_negative_and_all_sum_to_the_step),
 		cmocka_unit_test(some_layers_are_recomputed),
