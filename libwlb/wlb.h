@@ -854,6 +854,10 @@ int wlb_machine_fp8_check(const struct wlb_machine *machine, enum wlb_fp8 fp8, s
 double wlb_machine_fp8_gemm_s(const struct wlb_machine *machine, enum wlb_fp8 fp8, double rows, double depth,
                               double columns);
 
+/* `count` such products of one shape as one kernel, whose tiles share the multiprocessors. */
+double wlb_machine_grouped_gemm_s(const struct wlb_machine *machine, enum wlb_fp8 fp8, double count, double rows,
+                                  double depth, double columns);
+
 /* GPUs that node_link connects: those of link_nodes nodes. */
 int wlb_machine_linked_gpus(const struct wlb_machine *machine);
 
@@ -963,6 +967,13 @@ struct wlb_cost_options {
 	                          its share of them (sequence parallelism, Korthikanti et al. 2022) */
 	int rows_by_node;      /* 1: a row is sent once to each node that has some of its experts, and copied there; 0:
 	                          once to each of its experts */
+	int rows_by_rank;    /* 1: the same of ranks, and rows are not put in the order of ranks before they are sent */
+	int grouped_experts; /* 1: the like products of a rank's experts are one kernel; 0: each is one */
+	int fused_experts;   /* 1: with WLB_FP8_MXFP8 these kernels also compute the gated product, and cast what the
+	                        next product takes, in both directions; 0: operations of their own do */
+	/* Above 0: rows go to experts and back beside the computation of another micro-batch in the other direction, in
+	 * kernels on so many multiprocessors, where layers are not recomputed, and pp is 1 or interleave above 1. */
+	int32_t exchange_processors;
 	int owned_tensors; /* 1: ZeRO-1 gives whole tensors to ranks: each is reduced to its rank and sent from it to
 	                      all others; 0: all of a chunk are one buffer, of which each rank has a share */
 	int fused_loss;    /* 1: the loss is one kernel in either direction, which has each logit in two bytes; 0: as in

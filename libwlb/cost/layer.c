@@ -50,6 +50,16 @@ static double gate_and_up(const struct wlb_model *m)
 	return wlb_family(m->family)->ungated ? 1.0 : 2.0;
 }
 
+/* Returns the columns of a token's MLPs in the mean layer whose gated product and casts are operations of their own. */
+static double unfused_columns(const struct wlb_layer_cost *cost)
+{
+	const struct wlb_model *m = cost->model;
+	double fused = m->num_experts > 0 && cost->options->fused_experts && cost->options->fp8 == WLB_FP8_MXFP8
+	                       ? wlb_plan_token_experts(m) * (double)m->intermediate_size
+	                       : 0.0;
+	return wlb_plan_mlp_columns(m) - fused;
+}
+
 static double width_of(const struct wlb_layer_cost *cost, enum width width)
 {
 	const struct wlb_model *m = cost->model;
@@ -85,9 +95,9 @@ static double width_of(const struct wlb_layer_cost *cost, enum width width)
 	case MLP_INPUTS:
 		return mlp_inputs(m, WLB_RECOMPUTE_MOE | WLB_RECOMPUTE_MLP) * (double)m->hidden_size;
 	case MLPS:
-		return wlb_plan_mlp_columns(m) / tp;
+		return unfused_columns(cost) / tp;
 	case GATES_AND_UPS:
-		return gate_and_up(m) * wlb_plan_mlp_columns(m) / tp;
+		return gate_and_up(m) * unfused_columns(cost) / tp;
 	}
 	return 0.0;
 }
@@ -198,13 +208,19 @@ static int is_worker(const struct wlb_layer_cost *cost)
 	return cost->options->trainer == WLB_COST_WORKER;
 }
 
-/* Adds the time of a product and of the two products of its backward pass. */
+/* Adds the time of `count` products in one kernel and of the two products of the backward pass of each. */
+static void add_products(const struct wlb_machine *machine, enum wlb_fp8 fp8, double count, double tokens, double in,
+                         double out, struct wlb_seconds *sum)
+{
+	sum->forward += wlb_machine_grouped_gemm_s(machine, fp8, count, tokens, in, out);
+	sum->backward += wlb_machine_grouped_gemm_s(machine, fp8, count, tokens, out, in) +
+	                 wlb_machine_grouped_gemm_s(machine, fp8, count, out, tokens, in);
+}
+
 static void add_product(const struct wlb_machine *machine, enum wlb_fp8 fp8, double tokens, double in, double out,
                         struct wlb_seconds *sum)
 {
-	sum->forward += wlb_machine_fp8_gemm_s(machine, fp8, tokens, in, out);
-	sum->backward += wlb_machine_fp8_gemm_s(machine, fp8, tokens, out, in) +
-	                 wlb_machine_fp8_gemm_s(machine, fp8, out, tokens, in);
+	add_products(machine, fp8, 1.0, tokens, in, out, sum);
 }
 
 static void add(struct wlb_seconds *sum, struct wlb_seconds more, double times)
@@ -240,20 +256,27 @@ static struct wlb_seconds attention_products_s(const struct wlb_layer_cost *cost
 	return sum;
 }
 
-/* An MLP of so many columns on all tensor-parallel ranks; gate and up are one matrix. */
-static struct wlb_seconds mlp_s(const struct wlb_layer_cost *cost, double tokens, int64_t columns)
+/* `count` MLPs whose like products are one kernel, each of so many tokens and, on all tensor-parallel ranks, columns;
+ * gate and up are one matrix. */
+static struct wlb_seconds mlps_s(const struct wlb_layer_cost *cost, double count, double tokens, int64_t columns)
 {
 	double hidden = (double)cost->model->hidden_size, width = (double)columns / cost->plan->layout.tp;
 	struct wlb_seconds sum = {0};
 	if (columns == 0)
 		return sum;
-	add_product(cost->machine, cost->options->fp8, tokens, hidden, gate_and_up(cost->model) * width, &sum);
-	add_product(cost->machine, cost->options->fp8, tokens, width, hidden, &sum);
+	add_products(cost->machine, cost->options->fp8, count, tokens, hidden, gate_and_up(cost->model) * width, &sum);
+	add_products(cost->machine, cost->options->fp8, count, tokens, width, hidden, &sum);
 	return sum;
 }
 
+static struct wlb_seconds mlp_s(const struct wlb_layer_cost *cost, double tokens, int64_t columns)
+{
+	return mlps_s(cost, 1.0, tokens, columns);
+}
+
 /* What chooses experts, the rank's experts, each with the products of an MLP on an equal share of the tokens that all
- * of them get, which are as many as the rank's own tokens have copies, and the shared one. */
+ * of them get, which are as many as the rank's own tokens have copies, and the shared one. Rows are padded as tiles
+ * are: a recipe's 32 or 128 for each expert add nothing. */
 static struct wlb_seconds experts_s(const struct wlb_layer_cost *cost, double tokens)
 {
 	const struct wlb_model *m = cost->model;
@@ -262,7 +285,8 @@ static struct wlb_seconds experts_s(const struct wlb_layer_cost *cost, double to
 	struct wlb_seconds sum = mlp_s(cost, tokens, m->shared_intermediate_size);
 	add_product(cost->machine, WLB_FP8_NONE, tokens / cost->plan->layout.tp, (double)m->hidden_size,
 	            (double)m->num_experts, &sum);
-	add(&sum, mlp_s(cost, copies / experts, m->intermediate_size), experts);
+	double kernels = cost->options->grouped_experts ? 1.0 : experts;
+	add(&sum, mlps_s(cost, experts / kernels, copies / experts, m->intermediate_size), kernels);
 	return sum;
 }
 
@@ -284,14 +308,14 @@ struct wlb_seconds wlb_layer_products_s(const struct wlb_layer_cost *cost, doubl
 	return sum;
 }
 
-/* Returns to how many of `nodes` nodes but its own a row is sent whose experts are any of all, equally likely. */
-static double far_nodes(const struct wlb_model *m, double nodes)
+/* Returns how likely one of `parts` parts of the experts has some of a row's, which are any of all, equally likely. */
+static double part_share(const struct wlb_model *m, double parts)
 {
-	double none = 1.0; /* of its experts are on a node */
+	double none = 1.0; /* of the row's experts are in the part */
 	for (int64_t i = 0; i < m->num_experts_per_tok; i++)
-		none *= fmax(0.0, (double)(m->num_experts - i) - (double)m->num_experts / nodes) /
+		none *= fmax(0.0, (double)(m->num_experts - i) - (double)m->num_experts / parts) /
 		        (double)(m->num_experts - i);
-	return (nodes - 1.0) * (1.0 - none);
+	return 1.0 - none;
 }
 
 double wlb_layer_exchange_s(const struct wlb_layer_cost *cost, double tokens, int crosses_switch)
@@ -303,10 +327,12 @@ double wlb_layer_exchange_s(const struct wlb_layer_cost *cost, double tokens, in
 		return 0.0;
 	double near = on_node < ranks ? on_node : ranks, copies = (double)m->num_experts_per_tok;
 	double near_rows = copies * (near - 1.0) / ranks, far_rows = copies * (ranks - near) / ranks;
-	if (cost->options->rows_by_node) {
+	if (cost->options->rows_by_node || cost->options->rows_by_rank) {
 		near_rows = copies * (near - 1.0) / near;
-		far_rows = far_nodes(m, ranks / near);
+		far_rows = (ranks / near - 1.0) * part_share(m, ranks / near);
 	}
+	if (cost->options->rows_by_rank)
+		near_rows = ranks * part_share(m, ranks) * (near - 1.0) / near;
 	double row_bytes = tokens / tp * (double)m->hidden_size * wlb_machine_element_bytes(cost->machine);
 	return 2.0 * wlb_model_expert_layers_share(m) *
 	       wlb_machine_exchange_s(cost->machine, ranks, on_node, crosses_switch, near_rows * row_bytes,
@@ -319,6 +345,19 @@ double wlb_layer_queries_s(const struct wlb_layer_cost *cost, double tokens)
 		return 0.0;
 	return wlb_machine_fp8_gemm_s(cost->machine, cost->options->fp8, tokens, width_of(cost, HIDDEN),
 	                              width_of(cost, QUERIES));
+}
+
+int wlb_layer_hides_exchange(const struct wlb_layer_cost *cost)
+{
+	const struct wlb_plan *plan = cost->plan;
+	return cost->options->exchange_processors > 0 && plan->recompute != WLB_RECOMPUTE_FULL &&
+	       (plan->layout.pp == 1 || plan->interleave > 1);
+}
+
+double wlb_layer_exchange_lost_s(const struct wlb_layer_cost *cost, double exchange_s)
+{
+	double processors = cost->machine->processors;
+	return processors > 0.0 ? exchange_s * fmin(1.0, cost->options->exchange_processors / processors) : 0.0;
 }
 
 double wlb_layer_output_d_w_s(const struct wlb_layer_cost *cost, double tokens)
@@ -374,7 +413,7 @@ static int has_part(const struct wlb_layer_cost *cost, enum part part)
 	case EXPERTS:
 		return family->experts && ep == 1;
 	case EXPERTS_APART:
-		return ep > 1;
+		return ep > 1 && !cost->options->rows_by_rank;
 	case EXPERTS_SORTED:
 		return ep > 1 && cost->model->num_experts > ep;
 	case FP8:

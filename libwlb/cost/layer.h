@@ -35,9 +35,16 @@ struct wlb_seconds wlb_layer_elementwise_s(const struct wlb_layer_cost *cost, do
 /* Seconds in which the rows of a rank's tokens are sent to the ranks of their experts and back, in one direction of the
  * mean layer; 0 where ep is 1. A rank has tokens / tp of the rows and sends num_experts_per_tok copies of each
  * (Megatron-LM's dispatcher "alltoall"), or with rows_by_node one to each node, whose ranks copy it by node_link
- * (DeepEP, csrc/kernels/internode.cu: a row on the network tells which ranks of the node it is for). The ranks of a
- * group are neighbours but for tp, as Megatron-LM places them. */
+ * (DeepEP, csrc/kernels/internode.cu: a row on the network tells which ranks of the node it is for), or with
+ * rows_by_rank one to each rank too (DeepEP's branch hybrid-ep: sparse_to_dense_map has a place for each row and rank).
+ * The ranks of a group are neighbours but for tp, as Megatron-LM places them. */
 double wlb_layer_exchange_s(const struct wlb_layer_cost *cost, double tokens, int crosses_switch);
+
+/* 1 where the exchange runs beside the computation of another micro-batch in the other direction, by the rules of
+ * Megatron-LM's --overlap-moe-expert-parallel-comm (core/transformer/transformer_config.py), else 0. The second is the
+ * computation that is lost beside an exchange of exchange_s, whose kernels occupy exchange_processors. */
+int wlb_layer_hides_exchange(const struct wlb_layer_cost *cost);
+double wlb_layer_exchange_lost_s(const struct wlb_layer_cost *cost, double exchange_s);
 
 /* Bytes of an element that tensor-parallel ranks gather: the inputs of products and the gradients of their outputs are
  * cast before, where ranks have shares of the rows (Transformer Engine's Linear; TorchTitan with scales of tensors). */

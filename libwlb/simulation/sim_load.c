@@ -182,6 +182,20 @@ static void add_tp(const struct wlb_sim *sim, struct wlb_sim_load *load, struct 
 		load->tp_recompute_s += experts_s;
 }
 
+/* Returns the seconds that an exchange of rows with experts adds to a pass of one direction. It runs beside that of
+ * another micro-batch in the other direction, whose computation takes computation_s, but in the first forward passes
+ * and the last backward passes, which have no other beside them: as many as the first stage has in flight (Megatron-LM,
+ * core/pipeline_parallel/combined_1f1b.py). */
+static double exchange_adds_s(const struct wlb_sim *sim, double exchange_s, double computation_s)
+{
+	const struct wlb_plan *plan = &sim->options.plan;
+	if (!wlb_layer_hides_exchange(&sim->cost))
+		return exchange_s;
+	double alone = (double)wlb_plan_in_flight(plan, 0) / ((double)plan->micro_batches * plan->interleave);
+	double beside_s = exposed_s(exchange_s, computation_s, 1.0) + wlb_layer_exchange_lost_s(&sim->cost, exchange_s);
+	return alone * exchange_s + (1.0 - alone) * beside_s;
+}
+
 /* Communication of one layer: tensor parallelism gathers and scatters before and after attention and MLP, and gathers
  * both inputs once more in the backward pass (Korthikanti et al. 2022, Megatron-LM), unless each rank has whole rows;
  * context parallelism gathers keys and values, and scatters their gradients after they were gathered again (Dubey et
@@ -200,7 +214,8 @@ static void add_communication(const struct wlb_sim *sim, struct wlb_sim_load *lo
 	struct collectives whole = tp_collectives_s(sim, rank_tokens, element);
 	add_tp(sim, load, products, tp, whole);
 	double exchange_s = wlb_layer_exchange_s(&sim->cost, rank_tokens, sim->ep_crosses);
-	load->ep = (struct wlb_seconds){exchange_s, exchange_s};
+	load->ep = (struct wlb_seconds){exchange_adds_s(sim, exchange_s, load->compute.backward),
+	                                exchange_adds_s(sim, exchange_s, load->compute.forward)};
 	double gather_s = wlb_machine_gather_s(&sim->machine, l->cp, sim->cp_on_node, sim->cp_crosses, kv_bytes);
 	double reduce_s = wlb_machine_reduce_s(&sim->machine, l->cp, sim->cp_on_node, sim->cp_crosses, kv_bytes);
 	struct wlb_overlap hidden = cost->cp_overlap;
@@ -417,6 +432,7 @@ void wlb_sim_set_token_s(struct wlb_sim *sim)
 	double kv_bytes = exposed ? window * sim->kv_token_bytes : 0.0;
 	struct wlb_sim_load load = {0}, empty = {0};
 	struct wlb_seconds products, linear = layer_without_attention_s(sim, ceil(window / cp), &products);
+	load.compute = linear;
 	add_communication(sim, &load, products, ceil(window / cp), kv_bytes);
 	/* Latencies belong to the micro-batch and do not depend on its documents. */
 	add_communication(sim, &empty, products, 0.0, 0.0);

@@ -61,10 +61,11 @@ whose published time is within the interval that it would tell if their source w
     model that they showed to be missing."""
 
 STATE = """
-**Where it stays off**: models with experts in MXFP8 on Blackwell, up to a half too long: the planner computes each expert's
-product by itself, and no exchange of rows beside computation. Windows of 32,768 tokens and more in 8 bits on H100, a
-fifth too short in the mean of NeMo's. Pax of JAX-Toolbox, up to a fifth too short, and NeMo Megatron's 175B of 2022, for
-which no cause was found. Windows of 16,384 tokens and more are of few sources, on A100 of one."""
+**Where it stays off**: models with experts whose recipes launch each product of an expert from the host, a tenth to a half
+too short: the planner counts no time of the host. GPT OSS on Blackwell, a third too short, for which no cause was found.
+Windows of 32,768 tokens and more in 8 bits on H100, a fifth too short in the mean of NeMo's. Pax of JAX-Toolbox, up to a
+fifth too short, and NeMo Megatron's 175B of 2022, for which no cause was found. Windows of 16,384 tokens and more are of
+few sources, on A100 of one."""
 
 REASONS = """
 ## What the planner cannot express

@@ -223,13 +223,15 @@ static const struct {
          "\"fp8_parameters\":false,\"fp8_inputs\":true,\"gradient_type\":\"float32\",\"keep_outputs\":false,\"release_activations\":false,"
          "\"whole_rows\":false,\"early_stop\":true,\"owned_tensors\":true,\"fused_loss\":true,\"elementwise\":1,\"growth\":0.01,\"eager\":false,\"keep_gradients\":true,"
          "\"gather_masters\":false,\"logit_bytes\":6,\"fragmentation\":0.06,\"context_bytes\":5e8,"
+         "\"rows_by_rank\":true,\"exchange_processors\":32,"
          "\"products\":{\"H100\":1.1},"
          "\"sources\":{\"attention\":\"a\",\"tp_overlap\":\"a\",\"cp_overlap\":\"a\","
          "\"overlap_gradients\":\"a\",\"overlap_parameters\":\"a\",\"overlap_pp\":\"a\","
          "\"fp8_parameters\":\"a\",\"fp8_inputs\":\"a\",\"gradient_type\":\"a\",\"keep_outputs\":\"a\",\"release_activations\":\"a\","
          "\"whole_rows\":\"a\",\"early_stop\":\"a\",\"owned_tensors\":\"a\",\"fused_loss\":\"a\",\"elementwise\":\"a\",\"growth\":\"a\",\"eager\":\"a\","
          "\"keep_gradients\":\"a\",\"gather_masters\":\"a\",\"logit_bytes\":\"a\","
-         "\"fragmentation\":\"a\",\"context_bytes\":\"a\",\"products\":\"a\"}}"},
+         "\"fragmentation\":\"a\",\"context_bytes\":\"a\",\"rows_by_rank\":\"a\","
+         "\"exchange_processors\":\"a\",\"products\":\"a\"}}"},
 	{"machine/published",
          "{\"sources\":[{\"sets_constants\":false,\"steps\":[[\"H100\",\"nemo\",8192,8,1.1],"
          "[\"H100\",\"nemo\",8192,8,0.9],[\"H100\",\"nemo\",8192,8,1],[\"H100\",\"nemo\",8192,8,1]]}]}"},

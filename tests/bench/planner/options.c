@@ -37,6 +37,10 @@ void bench_options(const struct published_row *row, struct wlb_machine *machine,
 	options->fp8 = bench_fp8(row);
 	options->full_attention = row->rate.flops != PUBLISHED_CAUSAL;
 	options->rows_by_node = row->rows_by_node;
+	if (!row->grouped_experts)
+		options->grouped_experts = options->fused_experts = 0;
+	if (!row->overlap_experts)
+		options->exchange_processors = 0;
 	if (row->tp_overlap >= 0.0)
 		options->tp_overlap = (struct wlb_overlap){row->tp_overlap, row->tp_overlap};
 	if (!row->overlap)

@@ -216,6 +216,8 @@ struct published_row published_row_read(const json_t *models, const json_t *sour
 		.attention = read_attention(&at),
 		.release = json_is_true(field(&at, "release")),
 		.rows_by_node = json_is_true(field(&at, "rows_by_node")),
+		.grouped_experts = !json_is_false(field(&at, "grouped_experts")),
+		.overlap_experts = !json_is_false(field(&at, "overlap_experts")),
 		.tp_overlap = number(&at, "tp_overlap", -1.0),
 		.overlap_gradients = json_is_true(field(&at, "overlap_gradients")),
 		.overlap = !json_is_false(field(&at, "overlap")),

@@ -43,6 +43,8 @@ struct published_row {
 	const char *trainer, *attention; /* of libwlb/trainers; a kernel, NULL: as the trainer has it */
 	int release;                     /* 1: activations that are cheap to compute again may be released */
 	int rows_by_node;                /* 1: rows are sent to their experts once for each node */
+	int grouped_experts;             /* 0: each product of an expert is a kernel, whatever the trainer has */
+	int overlap_experts;             /* 0: rows with experts are exchanged alone, whatever the trainer has */
 	double tp_overlap;               /* -1: as the trainer has it */
 	int overlap_gradients;           /* 1: gradients are reduced beside the backward pass, whatever `overlap` is */
 	int overlap;                     /* 0: no communication of gradients, parameters and stages is hidden */

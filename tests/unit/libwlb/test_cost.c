@@ -747,6 +747,116 @@ static void rows_are_sent_once_to_a_node(void **state)
 	assert_near(wlb_layer_exchange_s(&cost, 4096, 0), 2.0 * wlb_machine_node_send_s(&machine, row_bytes), 1e-12);
 }
 
+/* Each of 8 ranks has one of 8 experts, and a row has two: the other ranks of a node have 2 x 7 / 8 of its copies. Over
+ * the network it goes as with rows_by_node. Of 2 ranks with 4 experts each a row has both on one in 3 of 7 cases. */
+static void rows_are_sent_once_to_a_rank(void **state)
+{
+	(void)state;
+	struct wlb_machine machine = tiled();
+	struct wlb_plan plan = plan_of(1, 1, 1, 8, 1, 1);
+	struct wlb_cost_options options;
+	wlb_cost_options_init(&options);
+	options.rows_by_rank = 1;
+	plan.ep = 8;
+	const struct wlb_layer_cost cost = {&mixtral_8x7b, &machine, &options, &plan};
+	double row_bytes = 4096.0 * 4096 * 2;
+	assert_near(wlb_layer_exchange_s(&cost, 4096, 0),
+	            2.0 * wlb_machine_exchange_s(&machine, 8, 8, 0, 14.0 / 8 * row_bytes, 0.0), 1e-12);
+	machine.gpus_per_node = 2;
+	assert_near(wlb_layer_exchange_s(&cost, 4096, 0),
+	            2.0 * wlb_machine_exchange_s(&machine, 8, 2, 0, row_bytes, 39.0 / 28 * row_bytes), 1e-12);
+	plan.ep = 2;
+	assert_near(wlb_layer_exchange_s(&cost, 4096, 0),
+	            2.0 * wlb_machine_exchange_s(&machine, 2, 2, 0, 11.0 / 14 * row_bytes, 0.0), 1e-12);
+	/* No copies are put in order before they are sent; those that arrive are. */
+	double elements = 4.0 * 4096.0 * 2.0 * 4096.0, once_s = wlb_layer_elementwise_s(&cost, 4096).forward;
+	options.rows_by_rank = 0;
+	assert_near(wlb_layer_elementwise_s(&cost, 4096).forward - once_s,
+	            2.0 * elements / machine.memory_bytes_per_s + 2.0 * machine.operation_s, 1e-9);
+}
+
+/* Of 8 experts each has the rows of 5 tiles, in products of 16 columns of tiles: alone a wave of 132 processors each,
+ * together 5 waves. */
+static void experts_of_one_kernel_share_its_waves(void **state)
+{
+	(void)state;
+	struct wlb_machine machine = tiled();
+	struct wlb_plan plan = plan_of(1, 1, 1, 1, 1, 1);
+	struct wlb_cost_options options;
+	wlb_cost_options_init(&options);
+	const struct wlb_layer_cost cost = {&mixtral_8x7b, &machine, &options, &plan};
+	double one_s = wlb_machine_gemm_s(&machine, 640, 8192, 4096) - machine.operation_s;
+	double eight_s = wlb_machine_grouped_gemm_s(&machine, WLB_FP8_NONE, 8.0, 640, 8192, 4096);
+	assert_near(eight_s, 5.0 * one_s + machine.operation_s, 1e-12);
+	double apart_s =
+		8.0 * (wlb_machine_gemm_s(&machine, 640, 4096, 28672) + wlb_machine_gemm_s(&machine, 640, 14336, 4096));
+	double grouped_s = wlb_machine_grouped_gemm_s(&machine, WLB_FP8_NONE, 8.0, 640, 4096, 28672) +
+	                   wlb_machine_grouped_gemm_s(&machine, WLB_FP8_NONE, 8.0, 640, 14336, 4096);
+	struct wlb_seconds apart = wlb_layer_products_s(&cost, 2560);
+	options.grouped_experts = 1;
+	struct wlb_seconds grouped = wlb_layer_products_s(&cost, 2560), least = wlb_layer_least_s(&cost, 2560);
+	assert_near(apart.forward - grouped.forward, apart_s - grouped_s, 1e-9);
+	assert_true(grouped_s < apart_s && grouped.backward < apart.backward && least.forward < grouped.forward);
+	/* Measured rates are those of a product. */
+	machine.gemm = (struct wlb_gemm_rates){.rows = {1}, .depth = {1}, .columns = {1}, .flops_per_s = {1e12}};
+	machine.gemm.rows_count = machine.gemm.depth_count = machine.gemm.columns_count = 1;
+	assert_near(wlb_machine_grouped_gemm_s(&machine, WLB_FP8_NONE, 8.0, 1000, 1000, 1000), 16e9 / 1e12, 1e-12);
+}
+
+/* The gated product of experts, and the casts of its result and of the gradients of both of its factors. */
+static void experts_kernels_gate_and_cast(void **state)
+{
+	(void)state;
+	struct wlb_machine machine = tiled();
+	struct wlb_plan plan = plan_of(1, 1, 1, 1, 1, 1);
+	struct wlb_cost_options options;
+	wlb_cost_options_init(&options);
+	const struct wlb_layer_cost cost = {&deepseek_v3, &machine, &options, &plan};
+	for (int fp8 = WLB_FP8_NONE; fp8 <= WLB_FP8_MXFP8; fp8++) {
+		double bytes = fp8 == WLB_FP8_MXFP8 ? 4096.0 * 58 / 61 * 8 * 2048 * 2.0 : 0.0;
+		options.fp8 = (enum wlb_fp8)fp8;
+		options.fused_experts = 0;
+		struct wlb_seconds apart = wlb_layer_elementwise_s(&cost, 4096);
+		options.fused_experts = 1;
+		struct wlb_seconds fused = wlb_layer_elementwise_s(&cost, 4096);
+		assert_true(fabs(apart.forward - fused.forward - bytes * 5.0 / machine.memory_bytes_per_s) < 1e-12);
+		assert_true(fabs(apart.backward - fused.backward - bytes * 9.0 / machine.memory_bytes_per_s) < 1e-12);
+	}
+}
+
+static struct wlb_sim_time time_of_experts(struct wlb_plan plan, int32_t exchange_processors)
+{
+	struct wlb_machine machine = tiled();
+	struct wlb_sim_options options;
+	int64_t tokens = 4096;
+	wlb_sim_options_init(&options, &plan);
+	options.cost.exchange_processors = exchange_processors;
+	struct wlb_step step = equal_step(plan.micro_batches * plan.layout.dp, &tokens, 1);
+	struct wlb_sim_time time = simulate(&mixtral_8x7b, &machine, &options, &step).time;
+	free_step(&step);
+	return time;
+}
+
+/* Of 4 micro-batches one forward and one backward pass have none beside them; beside 33 of 132 processors a quarter of
+ * the computation is lost. Stages without chunks, and layers that are computed again, hide nothing. */
+static void rows_with_experts_travel_beside_another_micro_batch(void **state)
+{
+	(void)state;
+	struct wlb_plan plan = plan_of(1, 1, 1, 8, 1, 4);
+	plan.ep = 8;
+	double alone_s = time_of_experts(plan, 0).ep_s;
+	assert_near(time_of_experts(plan, 33).ep_s, (1.0 / 4 + 3.0 / 4 / 4) * alone_s, 1e-9);
+	assert_near(time_of_experts(plan, 132).ep_s, alone_s, 1e-9);
+	plan.recompute = WLB_RECOMPUTE_FULL;
+	assert_near(time_of_experts(plan, 33).ep_s, time_of_experts(plan, 0).ep_s, 0.0);
+	plan.recompute = WLB_RECOMPUTE_NONE;
+	plan.layout.pp = 2;
+	assert_near(time_of_experts(plan, 33).ep_s, time_of_experts(plan, 0).ep_s, 0.0);
+	plan.interleave = 2; /* 8 passes, of which the first stage has 5 in flight */
+	double share = 5.0 / 8;
+	assert_near(time_of_experts(plan, 33).ep_s, (share + (1.0 - share) / 4) * time_of_experts(plan, 0).ep_s, 1e-9);
+}
+
 /* Queries are made of 1,536 elements of a row, keys and values of 512 and 64; 3 of 61 layers have no experts. */
 static void latent_attention_and_dense_layers_have_their_products(void **state)
 {
@@ -960,6 +1070,10 @@ int main(void)
 		cmocka_unit_test(experts_share_the_tokens),
 		cmocka_unit_test(latent_attention_and_dense_layers_have_their_products),
 		cmocka_unit_test(rows_are_sent_once_to_a_node),
+		cmocka_unit_test(rows_are_sent_once_to_a_rank),
+		cmocka_unit_test(experts_of_one_kernel_share_its_waves),
+		cmocka_unit_test(experts_kernels_gate_and_cast),
+		cmocka_unit_test(rows_with_experts_travel_beside_another_micro_batch),
 		cmocka_unit_test(an_mlp_without_a_gate_has_two_products),
 		cmocka_unit_test(unfused_attention_moves_its_scores),
 		cmocka_unit_test(rows_and_elementwise_traffic_are_the_trainers),

@@ -430,13 +430,17 @@ static void a_fixed_ep_divides_the_ranks(void **state)
 	options.global_batch = 12;
 	options.fixed.ep = 4;
 	options.fixed.tp = options.fixed.cp = options.fixed.pp = 1;
-	struct wlb_search_result *r = wlb_search(&model, &machine, &options, &error);
-	assert_string_equal(error.message, "");
-	for (size_t k = 0; k < r->ranked_count; k++) {
-		assert_true(r->ranked[k].plan.ep == 4 && r->ranked[k].plan.layout.dp == 4); /* of 6 */
-		assert_true(r->ranked[k].bound_s <= r->ranked[k].step_s);
+	for (int hidden = 0; hidden <= 1; hidden++) {
+		options.cost.exchange_processors = hidden ? 32 : 0;
+		machine.node_link.bytes_per_s = hidden ? 2e10 : 5e9;
+		struct wlb_search_result *r = wlb_search(&model, &machine, &options, &error);
+		assert_string_equal(error.message, "");
+		for (size_t k = 0; k < r->ranked_count; k++) {
+			assert_true(r->ranked[k].plan.ep == 4 && r->ranked[k].plan.layout.dp == 4); /* of 6 */
+			assert_true(r->ranked[k].bound_s <= r->ranked[k].step_s);
+		}
+		wlb_search_free(r);
 	}
-	wlb_search_free(r);
 	options.fixed.ep = 3;
 	assert_search_fails(&model, &machine, &options, "ep=3, which is fixed");
 	assert_search_fails(&model, &machine, &options, "ep must divide num_experts and dp x cp");

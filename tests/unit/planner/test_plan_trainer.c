@@ -200,6 +200,27 @@ static void a_file_may_name_sets_of_modules(void **state)
 	             "at most 6 sets");
 }
 
+static void a_file_may_say_how_rows_and_experts_are_computed(void **state)
+{
+	(void)state;
+	struct wlb_trainer_file trainer;
+	struct wlb_error error = {""};
+	assert_int_equal(parse_changed("\"sources\": {",
+	                               "\"exchange_processors\": 24, \"grouped_experts\": true, \"sources\": {"
+	                               "\"exchange_processors\": \"a\", \"grouped_experts\": \"a\",",
+	                               &trainer, &error),
+	                 0);
+	assert_int_equal(trainer.cost.exchange_processors, 24);
+	assert_true(trainer.cost.grouped_experts && !trainer.cost.fused_experts && !trainer.cost.rows_by_rank);
+	refuses_text("\"sources\": {", "\"exchange_processors\": 1.5, \"sources\": {\"exchange_processors\": \"a\",",
+	             "exchange_processors must be a whole number");
+	refuses_text("\"sources\": {", "\"exchange_processors\": 1e9, \"sources\": {\"exchange_processors\": \"a\",",
+	             "exchange_processors must be a number from 0 to 1024");
+	assert_int_equal(wlb_trainer_file_read("nemo-2026", &trainer, &error), 0);
+	assert_int_equal(trainer.cost.exchange_processors, 32);
+	assert_true(trainer.cost.grouped_experts && trainer.cost.fused_experts && trainer.cost.rows_by_rank);
+}
+
 static void each_value_of_a_file_is_checked_and_has_a_source(void **state)
 {
 	(void)state;
@@ -224,6 +245,7 @@ int main(void)
 		cmocka_unit_test(each_value_of_a_file_is_checked_and_has_a_source),
 		cmocka_unit_test(a_file_may_say_that_rows_go_once_to_each_node),
 		cmocka_unit_test(a_file_may_name_sets_of_modules),
+		cmocka_unit_test(a_file_may_say_how_rows_and_experts_are_computed),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
