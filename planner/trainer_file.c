@@ -123,6 +123,15 @@ static int read_rows_by_node(const json_t *root, struct wlb_cost_options *cost, 
 	return value == NULL || json_is_boolean(value) ? 0 : wlb_fail(error, "rows_by_node must be true or false");
 }
 
+/* A number; may be absent, which is float32: few programs keep less. */
+static int read_optimizer_bytes(const json_t *root, struct wlb_cost_options *cost, struct wlb_error *error)
+{
+	static const struct member bytes = {"optimizer_bytes", REAL, 0, 4.0, 12.0};
+	const json_t *value = json_object_get(root, bytes.name);
+	cost->optimizer_bytes = bytes.most;
+	return value == NULL ? 0 : read_number(value, &bytes, &cost->optimizer_bytes, error);
+}
+
 /* Each field that is not a name has a text in "sources". */
 static int check_sources(json_t *root, struct wlb_error *error)
 {
@@ -132,7 +141,8 @@ static int check_sources(json_t *root, struct wlb_error *error)
 	json_object_foreach(root, key, value)
 	{
 		int known = strcmp(key, "attention") == 0 || strcmp(key, "products") == 0 ||
-		            strcmp(key, "gradient_type") == 0 || strcmp(key, "rows_by_node") == 0;
+		            strcmp(key, "gradient_type") == 0 || strcmp(key, "rows_by_node") == 0 ||
+		            strcmp(key, "optimizer_bytes") == 0;
 		for (int i = 0; i < MEMBERS; i++)
 			known |= strcmp(key, members[i].name) == 0;
 		if (strcmp(key, "name") == 0 || strcmp(key, "program") == 0 || strcmp(key, "sources") == 0)
@@ -166,6 +176,7 @@ static int read_fields(json_t *root, struct wlb_trainer_file *trainer, struct wl
 		if (read_member(root, &members[i], &trainer->cost, error) < 0)
 			return -1;
 	if (read_gradient_type(root, &trainer->cost, error) < 0 || read_rows_by_node(root, &trainer->cost, error) < 0 ||
+	    read_optimizer_bytes(root, &trainer->cost, error) < 0 ||
 	    read_text(root, "attention", trainer->attention, sizeof(trainer->attention), error) < 0)
 		return -1;
 	return read_products(json_object_get(root, "products"), trainer, error);

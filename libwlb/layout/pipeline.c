@@ -71,6 +71,15 @@ int64_t wlb_plan_in_flight(const struct wlb_plan *plan, int32_t stage)
 	return in_flight < total ? in_flight : total;
 }
 
+int64_t wlb_plan_first_in_flight(const struct wlb_plan *plan, int32_t stage)
+{
+	int64_t pp = plan->layout.pp, in_flight = wlb_plan_in_flight(plan, stage);
+	if (plan->interleave == 1)
+		return in_flight;
+	int64_t within = in_flight % (pp * plan->interleave);
+	return in_flight / (pp * plan->interleave) * pp + (within < pp ? within : pp);
+}
+
 /* The index-th forward (or backward) pass of any stage: pp micro-batches go through a chunk, then the next chunk. */
 static struct wlb_pass pass_of(const struct wlb_plan *plan, int64_t index, int32_t backward)
 {

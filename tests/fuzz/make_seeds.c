@@ -222,13 +222,13 @@ static const struct {
          "\"overlap_gradients\":true,\"overlap_parameters\":true,\"overlap_pp\":true,"
          "\"fp8_parameters\":false,\"fp8_inputs\":true,\"gradient_type\":\"float32\",\"keep_outputs\":false,\"release_activations\":false,"
          "\"whole_rows\":false,\"early_stop\":true,\"owned_tensors\":true,\"fused_loss\":true,\"elementwise\":1,\"growth\":0.01,\"eager\":false,\"keep_gradients\":true,"
-         "\"gather_masters\":false,\"logit_bytes\":6,\"fragmentation\":0.06,\"context_bytes\":5e8,"
+         "\"gather_masters\":false,\"optimizer_bytes\":8,\"logit_bytes\":6,\"fragmentation\":0.06,\"context_bytes\":5e8,"
          "\"products\":{\"H100\":1.1},"
          "\"sources\":{\"attention\":\"a\",\"tp_overlap\":\"a\",\"cp_overlap\":\"a\","
          "\"overlap_gradients\":\"a\",\"overlap_parameters\":\"a\",\"overlap_pp\":\"a\","
          "\"fp8_parameters\":\"a\",\"fp8_inputs\":\"a\",\"gradient_type\":\"a\",\"keep_outputs\":\"a\",\"release_activations\":\"a\","
          "\"whole_rows\":\"a\",\"early_stop\":\"a\",\"owned_tensors\":\"a\",\"fused_loss\":\"a\",\"elementwise\":\"a\",\"growth\":\"a\",\"eager\":\"a\","
-         "\"keep_gradients\":\"a\",\"gather_masters\":\"a\",\"logit_bytes\":\"a\","
+         "\"keep_gradients\":\"a\",\"gather_masters\":\"a\",\"optimizer_bytes\":\"a\",\"logit_bytes\":\"a\","
          "\"fragmentation\":\"a\",\"context_bytes\":\"a\",\"products\":\"a\"}}"},
 	{"machine/published",
          "{\"sources\":[{\"sets_constants\":false,\"steps\":[[\"H100\",\"nemo\",8192,8,1.1],"
