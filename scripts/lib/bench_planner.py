@@ -193,9 +193,10 @@ with the same layout takes by any count of parameters and rows, and that ran, wi
 more on each stage than 70 layers of this width, which used 60 GB, is 6 GB more. What else ran out is not told.
 What {len(told)} of the runs used, by nvidia-smi for BigScience and by the allocator for TorchTitan, is predicted with an error
 of {sum(abs(error) for error in errors) / len(errors):.1f}% in the mean, {min(errors):+.1f} to {max(errors):+.1f}%.
-These set `fragmentation` of `bigscience`, which `megatron-2021` takes over, of `torchtitan` and of `torchtitan-eager`, and `keep_gradients` of `bigscience`. That FSDP keeps shards in float32 alone was
-looked up when 21 rows of LLM Foundry did not fit: that they do now is no test of it. `nemo-2022` had the `fragmentation` of
-`bigscience` first, with which seven of its rows did not fit, and has that of `megatron` since: theirs is no test, either.
+These set `fragmentation` of `bigscience`, which `megatron-2021` takes over, of `torchtitan` and of `torchtitan-eager`, and
+`keep_gradients` of `bigscience`. That FSDP keeps shards in float32 alone was looked up when 21 rows of LLM Foundry did not
+fit: that they do now is no test of it. `nemo-2022` had the `fragmentation` of `bigscience` first, with which seven of its rows
+did not fit, and has that of `megatron` since: theirs is no test, either.
 An allocator without `expandable_segments` may keep more than any of them: Megatron Bridge's guide
 (skills/nemo-mbridge-perf-memory-tuning) tells of Llama 3 70B on 32 H100 that ran out with 58.8 GB of 80 allocated, and ran
 with it. It does not tell the lengths of its windows, so that it is no case here.
