@@ -991,8 +991,12 @@ struct wlb_cost_options {
 	/* 1: operations keep their inputs one by one, as PyTorch without a compiler: norms in float32, what passes the
 	 * gate and, with unfused_attention, keys and values of each head and scores in float32. */
 	int eager;
-	int gather_masters; /* 1: with ZeRO-3 a rank has shards of float32 masters and gradients alone, as with FSDP */
-	int keep_gradients; /* 1: gradients in the type of the weights stay beside the sums of more bytes */
+	/* Of a parameter, for master weight and Adam's two moments: 12 where they are float32, 8 with moments of
+	 * bfloat16, 6 where all are; 4 to 12, 0 for wlb-worker. */
+	double optimizer_bytes;
+	int gather_masters; /* 1: with ZeRO-3 a rank has shards of masters and gradients of one type alone, as FSDP */
+	int keep_gradients; /* 1: gradients in the type of the weights stay beside the sums of more bytes, and copies of
+	                       them for the update are one tensor, beside activations: DeepSpeed */
 	double logit_bytes; /* of a logit: all copies of it that there are at once; 2 to 16 */
 	double fragmentation; /* share of what is allocated that the allocator reserves beyond it, 0 to 1 */
 	double context_bytes; /* of CUDA's context, without what NCCL allocates; 0 to 2^36 */
@@ -1081,9 +1085,11 @@ struct wlb_plan {
 int wlb_plan_check(const struct wlb_plan *plan, const struct wlb_model *model, struct wlb_error *error);
 
 /* Peak bytes on each GPU of one pipeline stage. Megatron-LM: weights in use of the machine's element size, gradients of
- * options->gradient_bytes, and 12 bytes a parameter of optimizer states (master weight and two moments of Adam);
- * wlb-worker: the same with elements of 2 bytes, but 10 bytes of states, since the weight is a half of its master;
- * otherwise weights, gradients and two moments of one size. */
+ * options->gradient_bytes and states of options->optimizer_bytes. Where these are float32 and gradients are not, the
+ * update copies gradients to float32 when no activations are there: `optimizer` has what the copies need beyond
+ * activations and logits, and all of them with keep_gradients. wlb-worker: gradients of 4 bytes, and with elements of 2
+ * bytes 10 bytes of states, since the weight is a half of its master; otherwise weights, gradients and two moments of
+ * one size. */
 struct wlb_memory {
 	double weights;
 	double gradients;
@@ -1149,6 +1155,9 @@ int64_t wlb_plan_warmup(const struct wlb_plan *plan, int32_t stage);
 /* Returns the most chunks of a stage whose forward pass is begun and whose backward pass is not done: those of its
  * warm-up and one more, or all. */
 int64_t wlb_plan_in_flight(const struct wlb_plan *plan, int32_t stage);
+
+/* Returns how many of these are of the stage's first chunk, whenever so many are in flight: at least. */
+int64_t wlb_plan_first_in_flight(const struct wlb_plan *plan, int32_t stage);
 
 /* The number of layers of a chunk of a stage, and its first layer. Chunk c of stage s is number c x pp + s of
  * the model's chunks; the first has the embedding, the last the head. Layers, with what the plan accounts for, are

@@ -45,8 +45,9 @@ static const struct member members[] = {
 
 enum { MEMBERS = sizeof(members) / sizeof(members[0]) };
 
-/* Fields that may be absent, which is false or 0: few programs do it. */
+/* Fields that may be absent, since few programs do it: that is false or 0, and of optimizer_bytes float32. */
 static const struct member optional[] = {
+	{"optimizer_bytes", REAL, MEMBER(optimizer_bytes), 4.0, 12.0},
 	{"embedding_product", FLAG, MEMBER(embedding_product), 0.0, 1.0},
 	{"rows_by_node", FLAG, MEMBER(rows_by_node), 0.0, 1.0},
 	{"rows_by_rank", FLAG, MEMBER(rows_by_rank), 0.0, 1.0},
@@ -198,6 +199,7 @@ static int read_fields(json_t *root, struct wlb_trainer_file *trainer, struct wl
 	for (int i = 0; i < MEMBERS; i++)
 		if (read_member(root, &members[i], &trainer->cost, error) < 0)
 			return -1;
+	trainer->cost.optimizer_bytes = 12.0;
 	for (int i = 0; i < OPTIONAL; i++)
 		if (json_object_get(root, optional[i].name) != NULL &&
 		    read_member(root, &optional[i], &trainer->cost, error) < 0)

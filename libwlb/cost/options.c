@@ -29,6 +29,7 @@ void wlb_cost_options_init(struct wlb_cost_options *options)
 		.fragmentation = 0.06, /* as libwlb/trainers/megatron.json */
 		.context_bytes = context_bytes,
 		.fp8_inputs = 1,
+		.optimizer_bytes = 12.0,
 	};
 }
 
@@ -66,6 +67,7 @@ static int check_numbers(const struct wlb_cost_options *o, struct wlb_error *err
 	} numbers[] = {
 		{"growth", o->growth, 0.0, 0.1},
 		{"logit_bytes", o->logit_bytes, o->trainer == WLB_COST_WORKER ? 0.0 : 2.0, 16.0},
+		{"optimizer_bytes", o->optimizer_bytes, o->trainer == WLB_COST_WORKER ? 0.0 : 4.0, 12.0},
 		{"fragmentation", o->fragmentation, 0.0, 1.0},
 		{"context_bytes", o->context_bytes, 0.0, 0x1p36},
 		{"exchange_processors", o->exchange_processors, 0.0, 1024.0},

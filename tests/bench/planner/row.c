@@ -212,6 +212,8 @@ struct published_row published_row_read(const json_t *models, const json_t *sour
 		.recompute_layers = (int32_t)integer(&at, "recompute_layers"),
 		.offloaded_layers = (int32_t)integer(&at, "offloaded_layers"),
 		.gradient_bytes = (int32_t)integer(&at, "gradient_bytes"),
+		.optimizer_bytes = number(&at, "optimizer_bytes", 0.0),
+		.fragmentation = number(&at, "fragmentation", -1.0),
 		.trainer = text(&at, "preset"),
 		.attention = read_attention(&at),
 		.release = json_is_true(field(&at, "release")),

@@ -53,6 +53,8 @@ static const struct field {
 	{"shard_ranks", INTEGER, 1, 1 << 20, NULL},
 	{"recompute_layers", INTEGER, 1, WLB_LAYERS_MAX, NULL},
 	{"gradient_bytes", INTEGER, 2, 4, NULL},
+	{"optimizer_bytes", REAL, 4, 12, NULL},
+	{"fragmentation", REAL, 0, 1, NULL},
 	{"offloaded_layers", INTEGER, 1, WLB_LAYERS_MAX, NULL},
 	{"ep", INTEGER, 1, 1 << 10, NULL},
 	{"tp_overlap", REAL, 0, 1, NULL},

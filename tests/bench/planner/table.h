@@ -40,6 +40,8 @@ struct published_row {
 	int32_t recompute_layers;
 	int32_t offloaded_layers;        /* whose activations are kept in the host's memory */
 	int32_t gradient_bytes;          /* 0: as the trainer has it */
+	double optimizer_bytes;          /* 0: as the trainer has it */
+	double fragmentation;            /* -1: as the trainer has it */
 	const char *trainer, *attention; /* of libwlb/trainers; a kernel, NULL: as the trainer has it */
 	int release;                     /* 1: activations that are cheap to compute again may be released */
 	int rows_by_node;                /* 1: rows are sent to their experts once for each node */

@@ -1037,6 +1037,10 @@ static void wrong_options_are_refused(void **state)
 	assert_int_equal(wlb_cost_options_check(&options, &error), -1);
 	assert_non_null(strstr(error.message, "logit_bytes is 0"));
 	wlb_cost_options_init(&options);
+	options.optimizer_bytes = 2.0;
+	assert_int_equal(wlb_cost_options_check(&options, &error), -1);
+	assert_non_null(strstr(error.message, "optimizer_bytes is 2: it must lie between 4 and 12"));
+	wlb_cost_options_init(&options);
 	options.trainer = (enum wlb_cost_trainer)7;
 	assert_int_equal(wlb_cost_options_check(&options, &error), -1);
 	assert_non_null(strstr(error.message, "trainer is 7"));

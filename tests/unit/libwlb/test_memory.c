@@ -136,6 +136,12 @@ static void stages_hold_the_micro_batches_in_flight(void **state)
 	/* Interleaved: 2 x 3 + 4 chunks to warm up and one more, of 4 layers. */
 	plan = plan_of(1, 1, 4, 1, 2, 16);
 	assert_near(wlb_memory_stage(&plan, &model, 0, 4096, 4096).activations, 11 * 4 * layer, 1e-12);
+	/* The embedding counts as a layer of the first chunk, of which 4 and 3 of the 11 are. */
+	plan.account_for_embedding = 1;
+	model.num_hidden_layers = 31;
+	assert_near(wlb_memory_stage(&plan, &model, 0, 4096, 4096).activations, (7 * 3 + 4 * 4) * layer, 1e-12);
+	assert_near(wlb_memory_stage(&plan, &model, 1, 4096, 4096).activations, 9 * 4 * layer, 1e-12);
+	model.num_hidden_layers = 32;
 	/* Context and tensor parallelism split them. */
 	plan = plan_of(2, 4, 4, 1, 1, 16);
 	assert_near(wlb_memory_stage(&plan, &model, 0, 4096, 4096).activations, 4 * 8 * layer / 8, 1e-12);
@@ -191,31 +197,46 @@ static void what_is_reserved_is_more_than_what_is_allocated(void **state)
 	assert_true(wlb_memory_stage_of(&plan, &model, &machine, &options, 0, 8192, 8192).runtime == 0.0);
 }
 
-/* Bytes a parameter on d ranks, of the table in Megatron-LM's docs/source/api-guide/dist_optimizer.md, 4 + 16 / d and
- * 6 + 12 / d; with gradients of both types 8 + 12 / d; of FSDP 16 / d. */
+/* Bytes a parameter on d ranks, of the table in Megatron-LM's docs/source/api-guide/dist_optimizer.md, 6 + 12 / d; with
+ * gradients of both types 8 + 12 / d; of FSDP 16 / d, in bfloat16 alone 8 / d; with moments of bfloat16 4 + 8 / d.
+ * The table's 4 + 16 / d have 4 / d of copies, which with gradients of both types are beside activations and logits,
+ * and otherwise are not: a window of 1 token has less of these, one of 4,096 tokens more. */
 static void states_depend_on_how_a_trainer_keeps_them(void **state)
 {
 	(void)state;
 	const struct wlb_machine bfloat16 = {.element_bytes = 2};
 	static const struct {
-		int gradient_bytes, keep_gradients, gather_masters, zero_stage;
-		double bytes;
+		int gradient_bytes, keep_gradients, gather_masters, zero_stage, optimizer_bytes;
+		double bytes, copies;
 	} cases[] = {
-		{2, 0, 0, 1, 4.0 + 16.0 / 8}, {4, 0, 0, 1, 6.0 + 12.0 / 8}, {4, 1, 0, 1, 8.0 + 12.0 / 8},
-		{2, 1, 0, 1, 4.0 + 16.0 / 8}, {4, 0, 1, 1, 6.0 + 12.0 / 8}, {4, 0, 1, 3, 16.0 / 8},
-		{2, 0, 1, 3, 16.0 / 8},       {4, 0, 0, 3, 18.0 / 8},
+		{2, 0, 0, 1, 12, 4.0 + 12.0 / 8, 4.0 / 8},
+		{4, 0, 0, 1, 12, 6.0 + 12.0 / 8, 0.0},
+		{4, 1, 0, 1, 12, 8.0 + 12.0 / 8, 0.0},
+		{2, 1, 0, 1, 12, 4.0 + 16.0 / 8, 0.0},
+		{4, 0, 1, 1, 12, 6.0 + 12.0 / 8, 0.0},
+		{4, 0, 1, 3, 12, 16.0 / 8, 0.0},
+		{2, 0, 1, 3, 12, 16.0 / 8, 0.0},
+		{4, 0, 0, 3, 12, 18.0 / 8, 0.0},
+		{2, 0, 0, 1, 8, 4.0 + 8.0 / 8, 0.0},
+		{2, 0, 1, 3, 6, 8.0 / 8, 0.0},
+		{2, 0, 0, 0, 12, 16.0, 4.0},
 	};
 	struct wlb_model model = llama_7b();
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < 2 * sizeof(cases) / sizeof(cases[0]); i++) {
+		int tokens = i % 2 == 0 ? 4096 : 1;
 		struct wlb_plan plan = plan_of(1, 1, 1, 8, 1, 1);
 		struct wlb_cost_options options;
 		wlb_cost_options_init(&options);
-		plan.zero_stage = cases[i].zero_stage;
-		options.gradient_bytes = cases[i].gradient_bytes;
-		options.keep_gradients = cases[i].keep_gradients;
-		options.gather_masters = cases[i].gather_masters;
-		struct wlb_memory m = wlb_memory_stage_of(&plan, &model, &bfloat16, &options, 0, 4096, 4096);
-		assert_near(m.weights + m.gradients + m.optimizer, cases[i].bytes * parameters_7b, 1e-12);
+		plan.zero_stage = cases[i / 2].zero_stage;
+		options.gradient_bytes = cases[i / 2].gradient_bytes;
+		options.keep_gradients = cases[i / 2].keep_gradients;
+		options.gather_masters = cases[i / 2].gather_masters;
+		options.optimizer_bytes = cases[i / 2].optimizer_bytes;
+		struct wlb_memory m = wlb_memory_stage_of(&plan, &model, &bfloat16, &options, 0, tokens, tokens);
+		double passes = m.activations + m.logits, beyond = cases[i / 2].copies * parameters_7b - passes;
+		assert_near(m.weights + m.gradients + m.optimizer,
+		            cases[i / 2].bytes * parameters_7b + (beyond > 0.0 ? beyond : 0.0), 1e-12);
+		assert_int_equal(beyond > 0.0, cases[i / 2].copies > 0.0 && (tokens == 1 || plan.zero_stage == 0));
 	}
 }
 

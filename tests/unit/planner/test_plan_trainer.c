@@ -221,6 +221,24 @@ static void a_file_may_say_how_rows_and_experts_are_computed(void **state)
 	assert_true(trainer.cost.grouped_experts && trainer.cost.fused_experts && trainer.cost.rows_by_rank);
 }
 
+static void a_file_may_say_what_the_optimizer_keeps(void **state)
+{
+	(void)state;
+	struct wlb_trainer_file trainer;
+	struct wlb_error error = {""};
+	assert_int_equal(parse_changed("\"sources\": {", "\"sources\": {", &trainer, &error), 0);
+	assert_true(trainer.cost.optimizer_bytes == 12.0);
+	assert_int_equal(parse_changed("\"sources\": {",
+	                               "\"optimizer_bytes\": 8, \"sources\": {\"optimizer_bytes\": \"a\",", &trainer,
+	                               &error),
+	                 0);
+	assert_true(trainer.cost.optimizer_bytes == 8.0);
+	refuses_text("\"sources\": {", "\"optimizer_bytes\": 13, \"sources\": {\"optimizer_bytes\": \"a\",",
+	             "optimizer_bytes must be a number from 4 to 12");
+	refuses_text("\"sources\": {", "\"optimizer_bytes\": 8, \"sources\": {",
+	             "sources must say where optimizer_bytes is from");
+}
+
 static void each_value_of_a_file_is_checked_and_has_a_source(void **state)
 {
 	(void)state;
@@ -246,6 +264,7 @@ int main(void)
 		cmocka_unit_test(a_file_may_say_that_rows_go_once_to_each_node),
 		cmocka_unit_test(a_file_may_name_sets_of_modules),
 		cmocka_unit_test(a_file_may_say_how_rows_and_experts_are_computed),
+		cmocka_unit_test(a_file_may_say_what_the_optimizer_keeps),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
