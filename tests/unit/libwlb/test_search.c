@@ -474,6 +474,35 @@ static void each_ep_has_its_own_bound(void **state)
 	free_step(&sample);
 }
 
+/* Attention is most of a step, and hides all of what its keys take, or half. The bound is that of the step, and above
+ * no step. */
+static void keys_are_hidden_in_a_bound_as_in_a_step(void **state)
+{
+	(void)state;
+	static const int64_t window[] = {131072};
+	struct wlb_model model = small_model();
+	struct wlb_machine machine = h100();
+	struct wlb_step sample = equal_step(1, window, 1);
+	struct wlb_search_options options = small_options(1, &sample);
+	struct wlb_error error = {""};
+	machine.gpus_per_node = 2;
+	machine.memory_bytes = 1e13;
+	options.seq_length = window[0];
+	options.global_batch = 1;
+	options.cost.cp_overlap = (struct wlb_overlap){1.0, 1.0};
+	options.fixed = (struct wlb_search_fixed){.tp = 1, .cp = 2, .pp = 1, .dp = 1, .recompute = WLB_RECOMPUTE_NONE};
+	for (int slow = 0; slow < 2; slow++) {
+		machine.node_link.bytes_per_s = slow ? 8e9 : 24e9;
+		struct wlb_search_result *r = wlb_search(&model, &machine, &options, &error);
+		assert_string_equal(error.message, "");
+		const struct wlb_candidate *c = &r->ranked[0];
+		assert_true(c->time.cp_s > 0.2 * c->step_s ? slow : c->time.cp_s < 1e-3 * c->step_s && !slow);
+		assert_true(c->bound_s <= c->step_s && c->bound_s > 0.9 * c->step_s);
+		wlb_search_free(r);
+	}
+	free_step(&sample);
+}
+
 /* On 3 stages 3 windows are tried, which divide the batch, and of more than 4 those that leave each stage one. */
 static void a_micro_batch_has_any_few_windows(void **state)
 {
@@ -1034,6 +1063,7 @@ int main(void)
 		cmocka_unit_test(a_fixed_ep_divides_the_ranks),
 		cmocka_unit_test(each_ep_has_its_own_bound),
 		cmocka_unit_test(a_micro_batch_has_any_few_windows),
+		cmocka_unit_test(keys_are_hidden_in_a_bound_as_in_a_step),
 		cmocka_unit_test(no_more_is_recomputed_than_must_be),
 		cmocka_unit_test(every_usable_gpu_has_a_rank_where_that_is_asked),
 		cmocka_unit_test(what_does_not_fit_names_what_can_be_changed),
