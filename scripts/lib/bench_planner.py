@@ -37,7 +37,8 @@ whose published time is within the interval that it would tell if their source w
   0.85), and `products` of `megatron`. TorchTitan's steps of 2024 set `gemm_efficiency` of A100, and that its kernels of
   attention are as fast as FlashAttention-2's paper has them, and not as under a limit of power. BigScience's set
   `elementwise` of `bigscience`, which `nemo-2022` takes over. TorchTitan's benchmarks folder set `gemm_efficiency` of
-  H100-500W, `elementwise` of `torchtitan-eager` and the overlap of Async TP; it and MaxText's recipes set `growth`.
+  H100-500W and the share that its attention has of H100's speed, both without rows of context parallelism, `elementwise` of
+  `torchtitan-eager` and the overlap of Async TP; it and MaxText's recipes set `growth`.
   Megatron Bridge's rows decided on which kinds of Blackwell the products of `nemo` are as fast as a loop of them (GB300,
   B300) and on which 80% of that. All others are from measurements of kernels, which the files name, or counted in a
   program's code.
@@ -65,7 +66,7 @@ whose published time is within the interval that it would tell if their source w
 STATE = """
 **Where it stays off**: models with experts in MXFP8 on Blackwell, up to twice too long: the planner computes whole layers
 again where their recipes do so with single modules, each expert's product by itself, and no exchange of rows beside
-computation. TorchTitan's context parallelism over 4 and 8 ranks, 15 to 29% too short, for which no cause was found: its
+computation. TorchTitan's context parallelism over 4 and 8 ranks, 17 to 32% too short, for which no cause was found: its
 code (PyTorch 2.6, _attention.py) gives each rank equal work in FlashAttention 2, and what it adds and the planner leaves
 out, sums in float32 and keys repeated for each query head, counts for a tenth of a step at most. Pax of JAX-Toolbox, which
 recomputes all but the products and finds rows of the embedding by one, and the planner can express neither. NeMo
