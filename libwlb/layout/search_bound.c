@@ -16,16 +16,22 @@ static double transfer_s(const struct wlb_machine *machine, int ranks, int on_no
 }
 
 /* Returns the seconds to gather the keys and values of one layer, for a step's tokens of one replica, without what is
- * hidden. */
-static struct wlb_seconds gather_keys_s(const struct wlb_search *search, const struct wlb_plan *plan, double tokens)
+ * hidden: no more than its attention over the keys of other ranks takes, backward that with a gather and a sum. With
+ * that attention the least seconds of both are no more than their true ones, since attention grows by more than it
+ * hides. */
+static struct wlb_seconds gather_keys_s(const struct wlb_search *search, const struct wlb_plan *plan, double tokens,
+                                        struct wlb_seconds attention)
 {
 	const struct wlb_layout *l = &plan->layout;
+	int worker = search->options.cost.trainer == WLB_COST_WORKER;
 	int on_node = wlb_machine_linked_gpus(&search->machine) / l->tp;
 	on_node = on_node < 1 ? 1 : on_node < l->cp ? on_node : l->cp;
 	double bytes = 2.0 * wlb_machine_element_bytes(&search->machine) * wlb_plan_kv_width(plan, &search->model);
 	double all_s = transfer_s(&search->machine, l->cp, on_node, tokens * bytes);
 	const struct wlb_overlap *hidden = &search->options.cost.cp_overlap;
-	return (struct wlb_seconds){(1.0 - hidden->forward) * all_s, (1.0 - hidden->backward) * all_s};
+	double later = (l->cp - 1.0) / l->cp, back_s = worker ? INFINITY : 0.5 * later * attention.backward;
+	return (struct wlb_seconds){all_s - fmin(hidden->forward * all_s, later * attention.forward),
+	                            all_s - fmin(hidden->backward * all_s, back_s)};
 }
 
 /* Returns what a layer and the head take for the tokens of a mean replica in a step. */
@@ -39,6 +45,7 @@ static struct wlb_search_layer layer_of(const struct wlb_search *search, const s
 	double slowest_rank = wlb_slowest_rank(&cost);
 	struct wlb_seconds linear = wlb_layer_least_s(&cost, tokens), head = wlb_head_least_s(&cost, tokens);
 	struct wlb_seconds attention = wlb_layer_attention_least_s(&cost, search->work.pairs / ranks);
+	attention = (struct wlb_seconds){slowest_rank * attention.forward, slowest_rank * attention.backward};
 	int linked = wlb_machine_linked_gpus(machine), on_node = l->tp < linked ? l->tp : linked;
 	double bytes = tokens * (double)search->model.hidden_size * wlb_machine_element_bytes(machine);
 	double tp_s = transfer_s(machine, l->tp, on_node, bytes);
@@ -51,7 +58,7 @@ static struct wlb_search_layer layer_of(const struct wlb_search *search, const s
 		exchange_s = wlb_layer_exchange_lost_s(&cost, exchange_s);
 	double tp_forward_s = (1.0 - options->tp_overlap.forward) * 2.0 * (gather_s + tp_s);
 	double tp_backward_s = (1.0 - options->tp_overlap.backward) * (gathers_back * gather_s + 2.0 * tp_s);
-	double forward_s = slowest_rank * (linear.forward + attention.forward) + tp_forward_s + exchange_s;
+	double forward_s = slowest_rank * linear.forward + attention.forward + tp_forward_s + exchange_s;
 	/* What ends early leaves out the last product and the collective after it. */
 	double left_out_s = options->early_stop ? slowest_rank * wlb_layer_last_least_s(&cost, tokens) +
 	                                                  (1.0 - options->tp_overlap.forward) * tp_s
@@ -60,10 +67,9 @@ static struct wlb_search_layer layer_of(const struct wlb_search *search, const s
 		.layout = *l,
 		.ep = plan->ep,
 		.hides_exchange = hidden,
-		.pass_s = {forward_s,
-	                   slowest_rank * (linear.backward + attention.backward) + tp_backward_s + exchange_s},
+		.pass_s = {forward_s, slowest_rank * linear.backward + attention.backward + tp_backward_s + exchange_s},
 		.again_s = forward_s - left_out_s,
-		.keys_s = gather_keys_s(search, plan, tokens * l->cp),
+		.keys_s = gather_keys_s(search, plan, tokens * l->cp, attention),
 		.head_s = slowest_rank * (head.forward + head.backward),
 	};
 }

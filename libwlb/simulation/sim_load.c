@@ -199,10 +199,11 @@ static double exchange_adds_s(const struct wlb_sim *sim, double exchange_s, doub
 /* Communication of one layer: tensor parallelism gathers and scatters before and after attention and MLP, and gathers
  * both inputs once more in the backward pass (Korthikanti et al. 2022, Megatron-LM), unless each rank has whole rows;
  * context parallelism gathers keys and values, and scatters their gradients after they were gathered again (Dubey et
- * al. 2024). wlb-worker keeps the gathered keys, unless it recomputes; it copies what it gathers into the order of
- * documents, and back, and sets the gradients of all keys and values to 0 first. It gathers beside the product of the
- * queries (again beside one as large: the gradient of attention's output), and scatters gradients beside the product
- * that gives the gradient of the weights of attention's output. */
+ * al. 2024), beside attention over those that have arrived as far as the trainer does so. wlb-worker keeps the gathered
+ * keys, unless it recomputes; it copies what it gathers into the order of documents, and back, and sets the gradients
+ * of all keys and values to 0 first. It gathers beside the product of the queries (again beside one as large: the
+ * gradient of attention's output), and scatters gradients beside the product that gives the gradient of the weights of
+ * attention's output. */
 static void add_communication(const struct wlb_sim *sim, struct wlb_sim_load *load, struct wlb_seconds products,
                               double rank_tokens, double kv_bytes)
 {
@@ -218,13 +219,10 @@ static void add_communication(const struct wlb_sim *sim, struct wlb_sim_load *lo
 	                                exchange_adds_s(sim, exchange_s, load->compute.forward)};
 	double gather_s = wlb_machine_gather_s(&sim->machine, l->cp, sim->cp_on_node, sim->cp_crosses, kv_bytes);
 	double reduce_s = wlb_machine_reduce_s(&sim->machine, l->cp, sim->cp_on_node, sim->cp_crosses, kv_bytes);
-	struct wlb_overlap hidden = cost->cp_overlap;
-	double cp_s = (1.0 - hidden.forward) * gather_s, back_s = (1.0 - hidden.backward) * (gather_s + reduce_s);
-	if (sim->options.ring) {
-		double later = (l->cp - 1.0) / l->cp; /* of the keys, which arrive beside attention over others */
-		cp_s = exposed_s(gather_s, later * load->attention.forward, 1.0);
-		back_s = exposed_s(gather_s + reduce_s, later * load->attention.backward, 1.0);
-	}
+	struct wlb_overlap hidden = sim->options.ring ? (struct wlb_overlap){1.0, 1.0} : cost->cp_overlap;
+	double later = (l->cp - 1.0) / l->cp; /* of the keys, which arrive beside attention over others */
+	double cp_s = exposed_s(gather_s, later * load->attention.forward, hidden.forward);
+	double back_s = exposed_s(gather_s + reduce_s, later * load->attention.backward, hidden.backward);
 	if (worker) {
 		cp_s = exposed_s(gather_s, wlb_layer_queries_s(&sim->cost, rank_tokens), hidden.forward);
 		back_s = exposed_s(reduce_s, wlb_layer_output_d_w_s(&sim->cost, rank_tokens), hidden.backward);
@@ -430,7 +428,8 @@ void wlb_sim_set_token_s(struct wlb_sim *sim)
 	/* Where ranks are chosen for each document few are split; a ring and servers hide the communication. */
 	int exposed = sim->options.attention == WLB_SIM_SHARDED && !sim->options.ring;
 	double kv_bytes = exposed ? window * sim->kv_token_bytes : 0.0;
-	struct wlb_sim_load load = {0}, empty = {0};
+	/* Documents that exchange keys are long: their attention hides what the trainer runs beside it. */
+	struct wlb_sim_load load = {.attention = {INFINITY, INFINITY}}, empty = load;
 	struct wlb_seconds products, linear = layer_without_attention_s(sim, ceil(window / cp), &products);
 	load.compute = linear;
 	add_communication(sim, &load, products, ceil(window / cp), kv_bytes);

@@ -168,6 +168,34 @@ static void only_what_overlaps_computation_is_hidden(void **state)
 	assert_true(shown.time.tp_s - hidden.time.tp_s <= hidden.time.compute_s);
 }
 
+static void exchange_beside_attention(struct wlb_sim_options *options)
+{
+	options->cost.cp_overlap = (struct wlb_overlap){1.0, 1.0};
+}
+
+/* Keys and values arrive beside attention over those of other ranks, 3 quarters of what a rank computes with the first
+ * and the last of 8 chunks, and hide no longer than that takes. */
+static void keys_arrive_beside_later_attention(void **state)
+{
+	(void)state;
+	struct wlb_machine machine = tiled();
+	struct wlb_plan plan = plan_of(1, 4, 1, 1, 1, 1);
+	struct wlb_model model = llama_7b();
+	struct wlb_cost_options options;
+	plan.recompute = WLB_RECOMPUTE_NONE;
+	wlb_cost_options_init(&options);
+	const struct wlb_layer_cost cost = {&model, &machine, &options, &plan};
+	struct wlb_seconds first = wlb_layer_attention_s(&cost, 512.0, 512.0);
+	struct wlb_seconds last = wlb_layer_attention_s(&cost, 512.0, 4096.0);
+	double attention_s = first.forward + first.backward + last.forward + last.backward;
+	machine.node_link.bytes_per_s = 1e9;
+	double shown_s = simulate_7b(&machine, &plan, NULL).time.cp_s;
+	double hidden_s = shown_s - simulate_7b(&machine, &plan, exchange_beside_attention).time.cp_s;
+	assert_near(hidden_s, 32.0 * 0.75 * attention_s, 1e-6);
+	machine.node_link = (struct wlb_link){.bytes_per_s = 1e15};
+	assert_true(simulate_7b(&machine, &plan, exchange_beside_attention).time.cp_s == 0.0);
+}
+
 static void scatter_keys_overlapped(struct wlb_sim_options *options)
 {
 	options->cost.trainer = WLB_COST_WORKER;
@@ -1056,6 +1084,7 @@ int main(void)
 		cmocka_unit_test(the_worker_hides_gradients_of_keys_behind_one_product),
 		cmocka_unit_test(the_worker_gathers_keys_beside_the_queries),
 		cmocka_unit_test(only_what_overlaps_computation_is_hidden),
+		cmocka_unit_test(keys_arrive_beside_later_attention),
 		cmocka_unit_test(no_part_is_negative_and_all_sum_to_the_step),
 		cmocka_unit_test(some_layers_are_recomputed),
 		cmocka_unit_test(modules_are_computed_again),
