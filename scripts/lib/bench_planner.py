@@ -60,8 +60,8 @@ whose published time is within the interval that it would tell if their source w
     model that they showed to be missing."""
 
 STATE = """
-**Where it stays off**: models with experts whose recipes launch each product of an expert from the host, a tenth to a half
-too short: the planner counts no time of the host. GPT OSS on Blackwell, a third too short, for which no cause was found.
+**Where it stays off**: GPT OSS on Blackwell, a third too short and more, and other models with experts whose recipes have
+neither fused kernels of experts nor their rows exchanged beside computation, a tenth to a third: no cause was found.
 Windows of 32,768 tokens and more in 8 bits on H100, a fifth too short in the mean of NeMo's. Pax of
 JAX-Toolbox, which recomputes all but the products and finds rows of the embedding by one, and the planner can express
 neither. NeMo Megatron's 175B of 2022, for which no cause was found. Windows of 16,384 tokens and more are of few
