@@ -350,8 +350,8 @@ double wlb_layer_queries_s(const struct wlb_layer_cost *cost, double tokens)
 int wlb_layer_hides_exchange(const struct wlb_layer_cost *cost)
 {
 	const struct wlb_plan *plan = cost->plan;
-	return cost->options->exchange_processors > 0 && plan->recompute != WLB_RECOMPUTE_FULL &&
-	       (plan->layout.pp == 1 || plan->interleave > 1);
+	int again = plan->recompute == WLB_RECOMPUTE_FULL || (plan->recompute & WLB_RECOMPUTE_MOE);
+	return cost->options->exchange_processors > 0 && !again && (plan->layout.pp == 1 || plan->interleave > 1);
 }
 
 double wlb_layer_exchange_lost_s(const struct wlb_layer_cost *cost, double exchange_s)

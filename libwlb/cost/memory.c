@@ -84,8 +84,12 @@ static double layer_token_bytes(const struct stage_memory *w, enum wlb_recompute
 		elements += 4.0 * hidden + (gated ? mlp : 0.0);
 	if (wlb_family(m->family)->qk_norm != WLB_QK_NORM_NONE) /* queries and keys before their norms */
 		elements += q + kv;
-	if (m->num_experts > 0) /* each tensor-parallel rank has a whole row for each expert, before it and after it */
-		elements += 2.0 * wlb_plan_token_experts(m) * (double)m->hidden_size * w->plan->layout.tp;
+	/* Each tensor-parallel rank has a whole row for each expert, before it and after it. Fused kernels keep that
+	 * before it alone, in 8 bits (Transformer Engine, pytorch/ops/fused/forward_grouped_mlp.py). */
+	int fused = w->options->fused_experts && w->options->fp8 == WLB_FP8_MXFP8;
+	if (m->num_experts > 0)
+		elements += (fused ? 1.0 / w->element_bytes : 2.0) * wlb_plan_token_experts(m) *
+		            (double)m->hidden_size * w->plan->layout.tp;
 	/* What latent attention makes queries, keys and values of, on each tensor-parallel rank. */
 	elements += (double)(m->q_lora_rank + m->kv_lora_rank + m->qk_rope_head_dim) * w->plan->layout.tp;
 	if (wlb_family(m->family)->norms == WLB_NORMS_BOTH) /* what attention and MLP gave, before their norms */
