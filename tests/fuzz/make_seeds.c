@@ -170,7 +170,7 @@ static const struct {
          "python3\n-u\n-m\naccelerate.commands.launch\n--num_processes=8\n--num_machines\n2\nt.py"},
 	{"trainer_words/megatron",
          "Mtorchrun\n--nnodes\n4\np.py\n--tensor-model-parallel-size\n8\n--sequence-parallel\n"
-         "--recompute-granularity=full\n--no-overlap-p2p-communication\n-x\n$A"},
+         "--recompute-granularity=full\n--recompute-modules\nmoe_act\nmlp,moe\n--no-overlap-p2p-communication\n-x\n$A"},
 	{"trainer_words/nemo", "Nnemo\n++model.tensor_model_parallel_size=4\nmodel.sequence_parallel=False\n"
                                "virtual_pipeline_model_parallel_size=null\nx.y=1"},
 	{"trainer_words/torchtitan", "T-m\ntorchtitan.train\n--parallelism.data_parallel_shard_degree\n-1\n"
