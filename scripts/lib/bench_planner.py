@@ -65,8 +65,8 @@ whose published time is within the interval that it would tell if their source w
     model that they showed to be missing."""
 
 STATE = """
-**Where it stays off**: models with experts whose recipes launch each product of an expert from the host, a tenth to a half
-too short: the planner counts no time of the host. GPT OSS on Blackwell, a third too short, for which no cause was found.
+**Where it stays off**: GPT OSS on Blackwell, a third too short and more, and other models with experts whose recipes have
+neither fused kernels of experts nor their rows exchanged beside computation, a tenth to a third: no cause was found.
 TorchTitan's context parallelism over 4 and 8 ranks, 17 to 32% too short, for which no cause was found: its code (PyTorch
 2.6, _attention.py) gives each rank equal work in FlashAttention 2, and what it adds and the planner leaves out, sums in
 float32 and keys repeated for each query head, counts for a tenth of a step at most. Pax of JAX-Toolbox, up to a fifth too
