@@ -322,6 +322,7 @@ struct wlb_ops {
 	void (*add)(struct wlb_device *, void *y, const void *x, int64_t n);   /* y += x */
 	void (*scale)(struct wlb_device *, void *x, double factor, int64_t n); /* x *= factor */
 	void (*softcap)(struct wlb_device *, void *x, double cap, int64_t n);  /* x = cap tanh(x / cap); cap above 0 */
+	void (*add_gradients)(struct wlb_device *, void *y, const void *x, int64_t n); /* y += x, of gradients */
 	/* *sum (device) += x.x, of gradients */
 	void (*sum_squares)(struct wlb_device *, double *sum, const void *x, int64_t n);
 
