@@ -50,14 +50,29 @@ int __wrap_wlb_forward(struct wlb_transformer *t, int chunk, struct wlb_slot *sl
 	return rc;
 }
 
+struct flipping {
+	struct wlb_transformer *t;
+	const struct wlb_backward_watch *watch;
+};
+
+/* Flips a bit in the gradient of the chunk's first layer before it is called complete. */
+static int flip_weight(void *context, int chunk, int layer, struct wlb_error *error)
+{
+	const struct flipping *f = context;
+	const struct wlb_parameters *p = f->t->parameters;
+	if (layer == 0)
+		flip(wlb_gradient(p, p->chunks[chunk].tensors[0].q));
+	return f->watch != NULL ? f->watch->layer_done(f->watch->context, chunk, layer, error) : 0;
+}
+
 int __wrap_wlb_backward(struct wlb_transformer *t, int chunk, struct wlb_slot *slot,
                         const struct wlb_micro_batch *batch, const struct wlb_backward_watch *watch,
                         struct wlb_error *error)
 {
-	int rc = __real_wlb_backward(t, chunk, slot, batch, watch, error);
+	struct flipping flipping = {t, watch};
+	const struct wlb_backward_watch flips = {.layer_done = flip_weight, .context = &flipping};
+	int rc = __real_wlb_backward(t, chunk, slot, batch, is_now(t, "weights") ? &flips : watch, error);
 	if (rc == 0 && is_now(t, "backward"))
 		flip(slot->output);
-	if (rc == 0 && is_now(t, "weights"))
-		flip(t->parameters->gradients);
 	return rc;
 }
