@@ -63,7 +63,10 @@ struct wlb_bucket {
 	 * descending order. */
 	int chunk;
 	int layer;
-	struct wlb_comm_request *gather; /* of its weights, not awaited yet; NULL: none (gathered_weights.h) */
+	/* Of its weights, not awaited yet: their gather, and without one their update; else NULL (gathered_weights.h)
+	 */
+	struct wlb_comm_request *gather;
+	struct wlb_event *update;
 };
 
 /* Whether the gradients of a bucket are complete after this layer of this chunk. */

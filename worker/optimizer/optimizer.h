@@ -3,7 +3,8 @@
  * part of each bucket. It receives the summed gradients of its part (reduce-scatter, begun as soon as the backward pass
  * has completed the bucket; of stage 2 see worker/model/parameters.h and reduce.h), keeps the masters and the moments
  * of that part only, updates it, and all ranks gather the weights, which the model awaits where it reads them
- * (worker/model/gathered_weights.h).
+ * (worker/model/gathered_weights.h). Updates are on a queue of their own, in the order of the forward pass, and so run
+ * beside that of the next step.
  *
  * Masters are the weights in the device's type `master`, which AdamW updates (Micikevicius et al. 2018); those in use
  * are the masters rounded to `compute`. Where the two types are equal, the weights in use are the masters and no memory

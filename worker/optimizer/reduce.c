@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "worker/model/gathered_weights.h"
 #include "worker/model/gradients.h"
 
 size_t wlb_part_elements(const struct wlb_parameters *p, const struct wlb_bucket *bucket)
@@ -98,6 +99,9 @@ static int start_next(struct wlb_reduction *r, struct wlb_error *error)
 	const struct wlb_bucket *bucket = &p->buckets[number];
 	if (!bucket->is_passing && !r->is_last_pass)
 		return 0;
+	/* A rank without tokens has not awaited the update that reads the sums of the step before. */
+	if (wlb_weights_await_bucket(p, number, error) < 0)
+		return -1;
 	wlb_gradients_complete(p, number);
 	if (p->shards == 1)
 		return 0;

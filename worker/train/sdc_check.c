@@ -7,6 +7,7 @@
 #include "common/rank_trace.h"
 #include "planner/node_type.h"
 #include "worker/comm/comm_trace.h"
+#include "worker/model/gathered_weights.h"
 #include "worker/model/gradients.h"
 #include "worker/train/device.h"
 #include "worker/train/sdc_vote.h"
@@ -164,6 +165,8 @@ static int compute(struct wlb_sdc_check *c, const struct wlb_micro_batch *batch,
 	                                     .context = c};
 	memset(c->own, 0, (size_t)wlb_sdc_digests(&c->shape) * sizeof(*c->own));
 	c->digested = 0;
+	if (wlb_weights_await_all(c->uses.parameters, error) < 0) /* their update reads the sums of gradients */
+		return -1;
 	wlb_optimizer_begin(c->uses.optimizer);
 	device->ops->zero(device, c->loss, sizeof(*c->loss));
 	if (wlb_pipeline_run_alone(c->uses.pipeline, batch, c->loss, &watch, error) < 0)
