@@ -47,7 +47,7 @@ static void reference(double *param, double *m, double *v, double g, const struc
 
 static struct wlb_adamw settings(int step)
 {
-	return (struct wlb_adamw){0.01, 0.9, 0.95, 1e-8, 0.1, step};
+	return (struct wlb_adamw){0.01, 0.9, 0.95, 1e-8, 0.1, step, NULL};
 }
 
 /* Puts masters, gradients and the factor on the device, and moments of 0. */
