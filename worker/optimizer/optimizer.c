@@ -142,9 +142,9 @@ void wlb_optimizer_begin(struct wlb_optimizer *o)
 	wlb_gradients_begin(o->parameters);
 }
 
-int wlb_optimizer_begin_pass(struct wlb_optimizer *o, int chunk, int is_last, struct wlb_error *error)
+int wlb_optimizer_begin_pass(struct wlb_optimizer *o, int is_last, struct wlb_error *error)
 {
-	return wlb_reduction_begin_pass(&o->reduction, chunk, is_last, error);
+	return wlb_reduction_begin_pass(&o->reduction, is_last, error);
 }
 
 int wlb_optimizer_layer_done(void *optimizer, int chunk, int layer, struct wlb_error *error)

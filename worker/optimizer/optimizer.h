@@ -45,9 +45,10 @@ void wlb_optimizer_free(struct wlb_optimizer *optimizer); /* NULL allowed */
 /* Begins a step, to whose gradients nothing has been added. */
 void wlb_optimizer_begin(struct wlb_optimizer *optimizer);
 
-/* Begins a backward pass of a chunk whose gradients are reduced, on every rank of the data group: with ZeRO stage 1 the
- * chunk's last one of the step, with stage 2 each of them. Returns -1 where a collective failed. */
-int wlb_optimizer_begin_pass(struct wlb_optimizer *optimizer, int chunk, int is_last, struct wlb_error *error);
+/* Begins a backward pass whose gradients are reduced, on every rank of the data group: with ZeRO stage 1 the last one
+ * of each chunk in the step, with stage 2 each of the one chunk. is_last: it is the last. Returns -1 where a collective
+ * failed. */
+int wlb_optimizer_begin_pass(struct wlb_optimizer *optimizer, int is_last, struct wlb_error *error);
 /* A wlb_backward_watch.layer_done with the optimizer as context, for such a pass: starts the reduction of the buckets
  * that are now complete, and advances the reductions in progress. The last passes of chunks, and the layers of a pass,
  * must come in descending order, as in wlb_plan_pass. */

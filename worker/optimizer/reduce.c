@@ -119,13 +119,11 @@ static int start_next(struct wlb_reduction *r, struct wlb_error *error)
 	return r->requests[number] != NULL ? 0 : -1;
 }
 
-int wlb_reduction_begin_pass(struct wlb_reduction *r, int chunk, int is_last, struct wlb_error *error)
+int wlb_reduction_begin_pass(struct wlb_reduction *r, int is_last, struct wlb_error *error)
 {
-	const struct wlb_parameters *p = r->parameters;
+	if (!r->is_last_pass) /* the pass before was of the same chunk */
+		r->next = 0;
 	r->is_last_pass = is_last;
-	r->next = 0;
-	while (r->next < p->bucket_count && p->buckets[r->next].chunk > chunk)
-		r->next++;
 	return end_passing(r, error);
 }
 

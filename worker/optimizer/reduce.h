@@ -37,10 +37,9 @@ int wlb_reduction_open(struct wlb_reduction *reduction, const struct wlb_paramet
                        const struct wlb_groups *groups, struct wlb_error *error);
 void wlb_reduction_close(struct wlb_reduction *reduction); /* `reduction` may be zeroed */
 
-/* Begins a backward pass of a chunk, which calls of wlb_reduction_start follow; is_last: the chunk's last one in the
- * step.
- */
-int wlb_reduction_begin_pass(struct wlb_reduction *reduction, int chunk, int is_last, struct wlb_error *error);
+/* Begins a backward pass, which calls of wlb_reduction_start follow; is_last: of its chunk in the step. With ZeRO stage
+ * 2, whose plans have one chunk, the buckets begin anew in each pass. */
+int wlb_reduction_begin_pass(struct wlb_reduction *reduction, int is_last, struct wlb_error *error);
 
 /* Starts the buckets that are complete after this layer of this chunk, and advances those that were started. */
 int wlb_reduction_start(struct wlb_reduction *reduction, int chunk, int layer, struct wlb_error *error);

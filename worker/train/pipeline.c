@@ -287,7 +287,7 @@ static int backward(struct wlb_pipeline *p, struct wlb_pass pass, int64_t n, str
 	const struct wlb_backward_watch *watch = of_pass.layer_done != NULL ? &of_pass : NULL;
 	int number = *slot_of(p, pass);
 	struct wlb_slot *slot = wlb_transformer_slot(p->transformer, number);
-	if ((reduces(p, pass) && wlb_optimizer_begin_pass(p->optimizer, pass.chunk, is_last(p, pass), error) < 0) ||
+	if ((reduces(p, pass) && wlb_optimizer_begin_pass(p->optimizer, is_last(p, pass), error) < 0) ||
 	    (receives(p, pass) && receive(p, pass, number, error) < 0) || receive_next(p, n, error) < 0 ||
 	    (!receives(p, pass) && take_loss(p, pass, number, watch, error) < 0) ||
 	    wlb_backward(p->transformer, pass.chunk, slot, batch, watch, error) < 0)
@@ -308,7 +308,7 @@ static int skip_pass(struct wlb_pipeline *p, struct wlb_pass pass, struct wlb_er
 {
 	if (!reduces(p, pass))
 		return 0;
-	if (wlb_optimizer_begin_pass(p->optimizer, pass.chunk, is_last(p, pass), error) < 0)
+	if (wlb_optimizer_begin_pass(p->optimizer, is_last(p, pass), error) < 0)
 		return -1;
 	return wlb_optimizer_chunk_done(p->optimizer, pass.chunk, error);
 }

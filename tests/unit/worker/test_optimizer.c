@@ -437,7 +437,7 @@ static void one_pass(struct trained *t, const struct part_case *c, int64_t step,
 	struct wlb_error error = {0};
 	const struct wlb_parameters *p = t->parameters;
 	int is_idle = pass == IDLE_PASS && wlb_comm_rank(t->groups->data) == wlb_comm_size(t->groups->data) - 1;
-	assert_int_equal(wlb_optimizer_begin_pass(t->optimizer, 0, pass == passes - 1, &error), 0);
+	assert_int_equal(wlb_optimizer_begin_pass(t->optimizer, pass == passes - 1, &error), 0);
 	if (is_idle) {
 		assert_int_equal(wlb_optimizer_chunk_done(t->optimizer, 0, &error), 0);
 		return;
