@@ -179,6 +179,59 @@ static double first_moment(struct trained *t)
 	return moment;
 }
 
+/* ---- the queue of updates, which the CPU device does not have: what waits for it is noted ---- */
+
+static const struct wlb_ops *noted_ops;
+static struct wlb_queue *of_updates, *waited; /* the last update's, and the one that waited for its end */
+static struct wlb_event *behind_updates;      /* recorded there since */
+
+static void note_adamw(struct wlb_device *of, void *param, void *master, const void *grad, void *m, void *v, int64_t n,
+                       const struct wlb_adamw *settings, const double *factor)
+{
+	of_updates = settings->queue;
+	behind_updates = NULL;
+	noted_ops->adamw(of, param, master, grad, m, v, n, settings, factor);
+}
+
+static void note_record(struct wlb_device *of, struct wlb_event *event, struct wlb_queue *queue)
+{
+	behind_updates = queue != NULL && queue == of_updates ? event : behind_updates;
+	noted_ops->event_record(of, event, queue);
+}
+
+static void note_wait(struct wlb_device *of, struct wlb_queue *queue, struct wlb_event *event)
+{
+	waited = event == behind_updates ? queue : waited;
+	noted_ops->queue_wait(of, queue, event);
+}
+
+/* A copy of what a step has updated waits for the updates, on whichever queue it is. */
+static void a_copy_waits_for_the_updates(void **state)
+{
+	struct wlb_error error = {0};
+	noted_ops = device->ops;
+	struct wlb_ops ops = *noted_ops;
+	ops.adamw = note_adamw;
+	ops.event_record = note_record;
+	ops.queue_wait = note_wait;
+	device->ops = &ops;
+	struct trained t = trained_open(alone, &one_rank.layout, &one_rank, 0.0);
+	struct wlb_queue *copies = ops.queue_new(device, 0, &error);
+	set_gradients(&t, 3.0, -4.0);
+	update(&t, 1, 0.01, 0.0);
+	assert_true(of_updates != NULL && behind_updates != NULL && waited == NULL);
+	double value;
+	const struct wlb_element_range first = {0, 1};
+	assert_int_equal(wlb_optimizer_fetch(t.optimizer, copies, WLB_STATE_FIRST_MOMENTS,
+	                                     t.parameters->chunks[0].tensors[0].q, first, &value, &error),
+	                 0);
+	assert_true(waited == copies);
+	ops.queue_free(device, copies);
+	trained_close(&t);
+	device->ops = noted_ops;
+	(void)state;
+}
+
 static void clipping_scales_what_is_too_long(void **state)
 {
 	struct trained t = trained_open(alone, &one_rank.layout, &one_rank, 1.0);
@@ -832,6 +885,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(two_updates_by_hand),
 		cmocka_unit_test(matrices_alone_decay),
+		cmocka_unit_test(a_copy_waits_for_the_updates),
 		cmocka_unit_test(clipping_scales_what_is_too_long),
 		cmocka_unit_test(learning_rate_warms_up_and_decays),
 		cmocka_unit_test(a_layout_updates_as_one_rank),
