@@ -74,15 +74,15 @@ static void check_model(const struct place *at, const json_t *model)
 		published_fail(at->source, at->row, "its model has a field that row.c does not know, or lacks a size");
 }
 
-/* Of config.json's model_type. Where none is told it is Llama's, or with an MLP of two matrices Nemotron's, whose other
+/* Of config.json's model_type. Where none is given it is Llama's, or with an MLP of two matrices Nemotron's, whose other
  * operations are Llama's. */
 static enum wlb_family read_family(const struct place *at, const json_t *model)
 {
-	const char *told = json_string_value(json_object_get(model, "family"));
+	const char *given = json_string_value(json_object_get(model, "family"));
 	enum wlb_family family = WLB_FAMILY_LLAMA;
-	if (told == NULL && json_is_false(json_object_get(model, "gated")))
+	if (given == NULL && json_is_false(json_object_get(model, "gated")))
 		return WLB_FAMILY_NEMOTRON;
-	while (told != NULL && family < WLB_FAMILIES && strcmp(wlb_family(family)->model_type, told) != 0)
+	while (given != NULL && family < WLB_FAMILIES && strcmp(wlb_family(family)->model_type, given) != 0)
 		family++;
 	if (family == WLB_FAMILIES)
 		published_fail(at->source, at->row, "\"family\" of its model is none that is known");

@@ -27,7 +27,7 @@ struct published_row {
 	const char *name, *machine;
 	const char *precision; /* "float16", "bfloat16", "fp8", ... */
 	const char *recipe;    /* "delayed", "tensorwise" or "rowwise"; NULL but for fp8 */
-	int mamba;             /* 1: most layers are no attention, but Mamba; the shape is then not told */
+	int mamba;             /* 1: most layers are no attention, but Mamba; the shape is then not given */
 	struct wlb_model model;
 	struct wlb_layout layout;
 	int64_t window_tokens;
