@@ -186,7 +186,7 @@ static double gradient_elements(const struct sizes *s, double parameters, double
 	if (plan->zero_stage < 2 || shards == 1.0)
 		return parameters;
 	double layers = (double)wlb_plan_stage_layers(plan, m, s->stage);
-	double matrices = wlb_plan_matrix_parameters(plan, m, 1.0);
+	double matrices = wlb_plan_stage_matrices(plan, m, s->stage) / layers;
 	if (m->num_key_value_heads < plan->layout.tp) /* several ranks have the same keys and values: these are kept */
 		matrices -= 2.0 * s->hidden * s->kv;
 	double table = m->tie_word_embeddings ? 0.0 : (double)m->vocab_size * s->hidden / plan->layout.tp;
