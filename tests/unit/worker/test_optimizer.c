@@ -735,9 +735,32 @@ static void check_start(const struct part_case *c)
 	trained_close(&t);
 }
 
+/* With ZeRO stage 2, in a pass that others follow: buckets that pass are reduced, and no other. */
+static void check_first_of_two_passes(const struct part_case *c)
+{
+	if (c->layout.pp > 1 || c->layout.dp * c->layout.cp == 1)
+		return;
+	struct wlb_error error = {0};
+	struct trained t = staged_open(world, &c->layout, c, 0.0, 2, 2);
+	const struct wlb_parameters *p = t.parameters;
+	struct wlb_reduction r;
+	int as_expected = 1;
+	assert_int_equal(wlb_reduction_open(&r, p, t.groups, &error), 0);
+	assert_int_equal(wlb_reduction_begin_pass(&r, 0, &error), 0);
+	assert_int_equal(wlb_reduction_start(&r, 0, -1, &error), 0);
+	for (int b = 0; b < p->bucket_count; b++)
+		as_expected &= (r.has_sums[b] || r.requests[b] != NULL) == p->buckets[b].is_passing;
+	assert_int_equal(wlb_reduction_begin_pass(&r, 1, &error), 0);
+	assert_int_equal(wlb_reduction_finish(&r, &error), 0);
+	wlb_reduction_close(&r);
+	assert_true(everywhere(as_expected));
+	trained_close(&t);
+}
+
 static void reductions_start_as_buckets_become_complete(void **state)
 {
 	for_each_case(check_start);
+	for_each_case(check_first_of_two_passes);
 	(void)state;
 }
 
