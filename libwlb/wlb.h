@@ -1124,6 +1124,11 @@ struct wlb_memory wlb_memory_stage(const struct wlb_plan *plan, const struct wlb
  * 1. */
 int64_t wlb_logit_rows(int64_t rows, int64_t vocab_size, int32_t tp, int64_t element_bytes);
 
+/* wlb-worker reduces the gradients of the matrices of several layers at once, of as many as have this many elements, so
+ * that a reduction is worth its latency. Megatron-LM takes 40 million parameters. This is less, so that small models
+ * too reduce the first gradients while the others are still computed. */
+enum { WLB_BUCKET_ELEMENTS = 10000000 };
+
 /* ---- pipeline ---------------------------------------------------------------------------- */
 
 /* A pass: the forward or backward pass of one chunk of a stage's layers over one micro-batch, or the head of the

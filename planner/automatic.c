@@ -41,6 +41,7 @@ static int search(const struct wlb_auto_request *request, const int32_t *ranks_o
 	wlb_search_options_init(&options, request->nodes.count, request->seq_length, request->global_batch);
 	options.gpus_of_node = ranks_on;
 	options.topology = request->topology;
+	options.zero_stage = request->zero_stage > 0 ? request->zero_stage : options.zero_stage;
 	options.max_length_ratio = request->max_length_ratio;
 	options.max_tokens = request->max_tokens;
 	options.least_micro_batches = request->least_micro_batches;

@@ -17,6 +17,7 @@ struct wlb_auto_request {
 	                          no GPU is used */
 	int64_t seq_length;
 	int32_t global_batch;    /* windows of seq_length in a step */
+	int32_t zero_stage;      /* as that of wlb_search_options; 0: 1 */
 	double max_length_ratio; /* of the packing, see wlb_search_options; so are the next two */
 	int64_t max_tokens;
 	int32_t least_micro_batches;

@@ -174,16 +174,28 @@ static double overlapped_s(const struct wlb_sim *sim, int overlap, double commun
 	return wlb_sim_exposed_s(communication_s, computation_s, layers) + lost_s(sim, bytes);
 }
 
+/* Returns the seconds in which the gradients of a pass are copied: PyTorch's FSDP puts them into one buffer; wlb-worker
+ * adds a rank's part of them to the sums where there are several micro-batches. */
+static double copy_gradients_s(const struct wlb_sim *sim, double parameters)
+{
+	const struct wlb_plan *plan = &sim->options.plan;
+	const struct wlb_cost_options *cost = &sim->options.cost;
+	double memory = sim->machine.memory_bytes_per_s,
+	       part = parameters / ((double)plan->layout.dp * plan->layout.cp);
+	if (cost->trainer != WLB_COST_WORKER)
+		return (wlb_machine_element_bytes(&sim->machine) + cost->gradient_bytes) * parameters / memory;
+	return plan->micro_batches > 1 ? 3.0 * cost->gradient_bytes * part / memory : 0.0;
+}
+
 /* ZeRO-3 gathers the weights of each layer before it is used, forward and backward; ZeRO-2 and 3 reduce gradients in
- * every micro-batch. PyTorch's FSDP copies what it has gathered into the parameters, and the gradients into one
- * buffer. */
+ * every micro-batch. PyTorch's FSDP copies what it has gathered into the parameters. */
 static void add_zero_communication(const struct wlb_sim *sim, int32_t stage, int32_t chunk, double layers,
                                    struct wlb_sim_chunk *took)
 {
 	const struct wlb_plan *plan = &sim->options.plan;
 	const struct wlb_cost_options *cost = &sim->options.cost;
 	double parameters = wlb_plan_chunk_parameters(plan, &sim->model, stage, chunk);
-	double element = wlb_machine_element_bytes(&sim->machine), memory = sim->machine.memory_bytes_per_s;
+	double memory = sim->machine.memory_bytes_per_s;
 	double before_s = 0.0, after_s = 0.0, bytes = gathered_bytes(sim, stage, chunk).all;
 	if (plan->zero_stage == 3) {
 		double weights_s = wlb_sim_gather_weights_s(sim, stage, chunk), copy_s = 2.0 * bytes / memory;
@@ -195,9 +207,9 @@ static void add_zero_communication(const struct wlb_sim *sim, int32_t stage, int
 	/* The computation that is left to hide the reduction of gradients after the gathering of weights. */
 	double left_s = fmax(0.0, took->backward_s -
 	                                  (plan->zero_stage == 3 ? wlb_sim_gather_weights_s(sim, stage, chunk) : 0.0));
-	after_s += (element + cost->gradient_bytes) * parameters / memory +
-	           overlapped_s(sim, cost->overlap_gradients, wlb_sim_reduce_s(sim, stage, chunk),
-	                        cost->gradient_bytes * parameters, left_s, layers);
+	after_s += copy_gradients_s(sim, parameters) + overlapped_s(sim, cost->overlap_gradients,
+	                                                            wlb_sim_reduce_s(sim, stage, chunk),
+	                                                            cost->gradient_bytes * parameters, left_s, layers);
 	took->forward_s += before_s;
 	took->backward_s += after_s;
 	took->zero_s = before_s + after_s;

@@ -388,6 +388,7 @@ static void replace_operations(struct wlb_ops *ops)
 	ops->add = add;
 	ops->scale = scale;
 	ops->softcap = softcap;
+	ops->add_gradients = add;
 	ops->sum_squares = sum_squares;
 	ops->adamw = adamw;
 }

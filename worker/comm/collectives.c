@@ -105,6 +105,14 @@ int wlb_comm_all_gather_overlapped(struct wlb_comm *comm, void *out, const void 
 	return run_overlapped(comm, all_gather(out, in, count, dtype), request, error);
 }
 
+int wlb_comm_all_gather_behind(struct wlb_comm *comm, struct wlb_queue *behind, void *out, const void *in, size_t count,
+                               enum wlb_dtype dtype, struct wlb_comm_request **request, struct wlb_error *error)
+{
+	struct wlb_transport_request wanted = all_gather(out, in, count, dtype);
+	wanted.behind = behind;
+	return run_overlapped(comm, wanted, request, error);
+}
+
 int wlb_comm_all_reduce(struct wlb_comm *comm, void *buffer, size_t count, enum wlb_dtype dtype, enum wlb_reduce op,
                         struct wlb_error *error)
 {

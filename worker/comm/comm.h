@@ -120,6 +120,11 @@ int wlb_comm_reduce_scatter_overlapped(struct wlb_comm *comm, void *out, const v
 int wlb_comm_all_gather_overlapped(struct wlb_comm *comm, void *out, const void *in, size_t count, enum wlb_dtype dtype,
                                    struct wlb_comm_request **request, struct wlb_error *error);
 
+/* wlb_comm_all_gather_overlapped that waits for the work on another queue of the device in place of the compute
+ * queue's. */
+int wlb_comm_all_gather_behind(struct wlb_comm *comm, struct wlb_queue *behind, void *out, const void *in, size_t count,
+                               enum wlb_dtype dtype, struct wlb_comm_request **request, struct wlb_error *error);
+
 /* ---- data calls, started and awaited at once ---- */
 int wlb_comm_all_reduce(struct wlb_comm *comm, void *buffer, size_t count, enum wlb_dtype dtype, enum wlb_reduce op,
                         struct wlb_error *error);

@@ -28,9 +28,10 @@ struct wlb_transport_request {
 	const void *in; /* device; NULL for a receive; `out` for an all_reduce */
 	size_t count;   /* of a rank's part, in elements */
 	enum wlb_dtype dtype;
-	enum wlb_reduce op; /* of an all_reduce */
-	int peer;           /* of a send or a receive */
-	int blocking;       /* 1: finish() follows at once, so that all of the call may be in it */
+	enum wlb_reduce op;       /* of an all_reduce */
+	int peer;                 /* of a send or a receive */
+	int blocking;             /* 1: finish() follows at once, so that all of the call may be in it */
+	struct wlb_queue *behind; /* whose work the call waits for; NULL: the compute queue's */
 };
 
 /* For two ranks or more: comm.h needs no transport for a communicator of one rank. Functions that return int return 0,

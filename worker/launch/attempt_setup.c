@@ -151,7 +151,10 @@ static int choose_split(const struct wlb_launch *launch, const struct wlb_train_
 		.layout = loading.layout,
 		.interleave = settings.interleave,
 		.micro_batches = loading.micro_batches,
-		.zero_stage = 1,
+		/* The search has counted with stage 1 where pp is above 1. */
+		.zero_stage = loading.layout.pp > 1 && (options->layout == NULL || policy.kind == WLB_POLICY_AUTO)
+	                              ? 1
+	                              : options->zero_stage,
 		.recompute = settings.recompute,
 		.recompute_layers = settings.recompute_layers,
 		.account_for_embedding = options->account_for_embedding,

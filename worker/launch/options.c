@@ -152,6 +152,12 @@ static const struct wlb_option rows[] = {
                     "element type in which gradients are summed over micro-batches and ranks; bf16 needs bfloat16 "
                     "weights, takes half the memory and the time of their reduction, and loses precision"),
          .choices = "fp32|bf16", .initial = "fp32"},
+	{WLB_OPTION(INT, "zero-stage", FIELD(zero_stage), "N",
+                    "what each rank that holds the same weights has a part of (ZeRO); 1: masters and moments; 2: the "
+                    "gradients too, which are then reduced in every micro-batch: with one the result is the same to "
+                    "the last bit, with several but for the order of sums; not with pp above 1 in --layout, and a "
+                    "layout that is found has stage 1 there"),
+         .min = 1, .max = 2, .initial = "1"},
 	{WLB_OPTION(CHOICE, "device", FIELD(device), NULL, "what computes"), .choices = "cpu|cuda", .initial = "cpu"},
 	{WLB_OPTION(INT64, "threads", FIELD(threads), "N",
                     "threads of a rank; 0: the CPUs that it may use, divided by the ranks of its node"),

@@ -79,6 +79,7 @@ struct wlb_train_options {
 	double storage_timeout_minutes; /* that files may make no progress; below timeout_minutes */
 	int dtype;                      /* enum wlb_dtype, of weights in use and activations; set by choose_dtypes */
 	int main_grads;                 /* enum wlb_main_grads */
+	int zero_stage;                 /* 1 or 2, see wlb_plan */
 	int packing;                    /* enum wlb_strategy */
 	int cp_sharding;                /* enum wlb_sharding */
 	int recompute;                  /* enum wlb_recompute; WLB_RECOMPUTE_AUTO: not given */

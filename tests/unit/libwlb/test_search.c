@@ -986,6 +986,8 @@ static void what_does_not_fit_names_what_can_be_changed(void **state)
 	assert_search_fails(&model, &machine, &options,
 	                    "more nodes, a shorter --seq-length, or a higher stage of ZeRO");
 	wlb_cost_options_worker(&options.cost, &machine);
+	assert_search_fails(&model, &machine, &options, "shorter --seq-length, or a higher stage of ZeRO");
+	options.zero_stage = 2;
 	assert_search_fails(&model, &machine, &options, "a rank has 0.1 GB; use more nodes or a shorter --seq-length");
 	free_step(&sample);
 }
