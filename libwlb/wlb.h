@@ -957,6 +957,9 @@ struct wlb_cost_options {
 	                          its share of them (sequence parallelism, Korthikanti et al. 2022) */
 	int rows_by_node;      /* 1: a row is sent once to each node that has some of its experts, and copied there; 0:
 	                          once to each of its experts */
+	/* 1: what experts give is weighted before their last product, so that no backward pass needs what it gives; 0:
+	 * after it. */
+	int weighted_experts;
 	int owned_tensors; /* 1: ZeRO-1 gives whole tensors to ranks: each is reduced to its rank and sent from it to
 	                      all others; 0: all of a chunk are one buffer, of which each rank has a share */
 	int fused_loss;    /* 1: the loss is one kernel in either direction, which has each logit in two bytes; 0: as in

@@ -116,11 +116,11 @@ static int read_gradient_type(const json_t *root, struct wlb_cost_options *cost,
 }
 
 /* True or false; may be absent, which is false: few programs do it. */
-static int read_rows_by_node(const json_t *root, struct wlb_cost_options *cost, struct wlb_error *error)
+static int read_optional(const json_t *root, const char *name, int *flag, struct wlb_error *error)
 {
-	const json_t *value = json_object_get(root, "rows_by_node");
-	cost->rows_by_node = json_is_true(value);
-	return value == NULL || json_is_boolean(value) ? 0 : wlb_fail(error, "rows_by_node must be true or false");
+	const json_t *value = json_object_get(root, name);
+	*flag = json_is_true(value);
+	return value == NULL || json_is_boolean(value) ? 0 : wlb_fail(error, "%s must be true or false", name);
 }
 
 /* A number; may be absent, which is float32: few programs keep less. */
@@ -142,7 +142,7 @@ static int check_sources(json_t *root, struct wlb_error *error)
 	{
 		int known = strcmp(key, "attention") == 0 || strcmp(key, "products") == 0 ||
 		            strcmp(key, "gradient_type") == 0 || strcmp(key, "rows_by_node") == 0 ||
-		            strcmp(key, "optimizer_bytes") == 0;
+		            strcmp(key, "weighted_experts") == 0 || strcmp(key, "optimizer_bytes") == 0;
 		for (int i = 0; i < MEMBERS; i++)
 			known |= strcmp(key, members[i].name) == 0;
 		if (strcmp(key, "name") == 0 || strcmp(key, "program") == 0 || strcmp(key, "sources") == 0)
@@ -175,7 +175,9 @@ static int read_fields(json_t *root, struct wlb_trainer_file *trainer, struct wl
 	for (int i = 0; i < MEMBERS; i++)
 		if (read_member(root, &members[i], &trainer->cost, error) < 0)
 			return -1;
-	if (read_gradient_type(root, &trainer->cost, error) < 0 || read_rows_by_node(root, &trainer->cost, error) < 0 ||
+	if (read_gradient_type(root, &trainer->cost, error) < 0 ||
+	    read_optional(root, "rows_by_node", &trainer->cost.rows_by_node, error) < 0 ||
+	    read_optional(root, "weighted_experts", &trainer->cost.weighted_experts, error) < 0 ||
 	    read_optimizer_bytes(root, &trainer->cost, error) < 0 ||
 	    read_text(root, "attention", trainer->attention, sizeof(trainer->attention), error) < 0)
 		return -1;

@@ -71,8 +71,10 @@ static double layer_token_bytes(const struct stage_memory *w, enum wlb_recompute
 		elements += 4.0 * hidden + (gated ? mlp : 0.0);
 	if (wlb_family(m->family)->qk_norm != WLB_QK_NORM_NONE) /* queries and keys before their norms */
 		elements += q + kv;
-	if (m->num_experts > 0) /* each tensor-parallel rank has a whole row for each expert, before it and after it */
-		elements += 2.0 * wlb_plan_token_experts(m) * (double)m->hidden_size * w->plan->layout.tp;
+	/* Each tensor-parallel rank has a whole row for each expert, before it and, to weight it, after it. */
+	double rows =
+		m->num_experts > 0 ? wlb_plan_token_experts(m) * (double)m->hidden_size * w->plan->layout.tp : 0.0;
+	elements += (w->options->weighted_experts ? 1.0 : 2.0) * rows;
 	/* What latent attention makes queries, keys and values of, on each tensor-parallel rank. */
 	elements += (double)(m->q_lora_rank + m->kv_lora_rank + m->qk_rope_head_dim) * w->plan->layout.tp;
 	if (wlb_family(m->family)->norms == WLB_NORMS_BOTH) /* what attention and MLP gave, before their norms */
@@ -81,10 +83,12 @@ static double layer_token_bytes(const struct stage_memory *w, enum wlb_recompute
 	if (released)
 		elements -= 2.0 * hidden + mlp;
 	double bytes = w->element_bytes * elements;
-	/* Attention's output is kept both for attention and, in 8 bits, for the product after it. */
+	/* Attention's output is kept both for attention and, in 8 bits, for the product after it; with experts the rows
+	 * of the second norm are kept for the product that chooses them, and theirs in 8 bits. */
+	double normed = m->num_experts > 0 ? hidden + rows : 2.0 * hidden;
 	double input_bytes = w->options->fp8 == WLB_FP8_MXFP8 ? mxfp8_bytes : 1.0;
 	if (w->options->fp8 != WLB_FP8_NONE && w->options->fp8_inputs)
-		bytes += input_bytes * q - (released ? 0.0 : (w->element_bytes - input_bytes) * (2.0 * hidden + mlp));
+		bytes += input_bytes * q - (released ? 0.0 : (w->element_bytes - input_bytes) * (normed + mlp));
 	return recompute == WLB_RECOMPUTE_NONE ? bytes + score_token_bytes(w, longest) : bytes;
 }
 

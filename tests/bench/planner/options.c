@@ -41,6 +41,7 @@ void bench_options(const struct published_row *row, struct wlb_machine *machine,
 	options->fp8 = bench_fp8(row);
 	options->full_attention = row->rate.flops != PUBLISHED_CAUSAL;
 	options->rows_by_node = row->rows_by_node;
+	options->weighted_experts |= row->weighted_experts;
 	if (row->tp_overlap >= 0.0)
 		options->tp_overlap = (struct wlb_overlap){row->tp_overlap, row->tp_overlap};
 	if (!row->overlap)
