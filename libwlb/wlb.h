@@ -976,6 +976,9 @@ struct wlb_cost_options {
 	/* Above 0: rows go to experts and back beside the computation of another micro-batch in the other direction, in
 	 * kernels on so many multiprocessors, where layers are not recomputed, and pp is 1 or interleave above 1. */
 	int32_t exchange_processors;
+	/* 1: what experts give is weighted before their last product, so that no backward pass needs what it gives; 0:
+	 * after it. */
+	int weighted_experts;
 	int owned_tensors; /* 1: ZeRO-1 gives whole tensors to ranks: each is reduced to its rank and sent from it to
 	                      all others; 0: all of a chunk are one buffer, of which each rank has a share */
 	int fused_loss;    /* 1: the loss is one kernel in either direction, which has each logit in two bytes; 0: as in

@@ -52,6 +52,7 @@ static const struct member optional[] = {
 	{"rows_by_node", FLAG, MEMBER(rows_by_node), 0.0, 1.0},
 	{"rows_by_rank", FLAG, MEMBER(rows_by_rank), 0.0, 1.0},
 	{"grouped_experts", FLAG, MEMBER(grouped_experts), 0.0, 1.0},
+	{"weighted_experts", FLAG, MEMBER(weighted_experts), 0.0, 1.0},
 	{"fused_experts", FLAG, MEMBER(fused_experts), 0.0, 1.0},
 	{"exchange_processors", COUNT, MEMBER(exchange_processors), 0.0, 1024.0},
 };

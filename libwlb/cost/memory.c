@@ -53,6 +53,19 @@ static double score_token_bytes(const struct stage_memory *w, int64_t longest)
 	return EAGER_SCORE_BYTES * heads * (double)longest + w->element_bytes * copies;
 }
 
+/* Elements of the rows that experts get of a token: each tensor-parallel rank has a whole one for each expert. */
+static double expert_rows(const struct stage_memory *w)
+{
+	const struct wlb_model *m = w->model;
+	return m->num_experts > 0 ? wlb_plan_token_experts(m) * (double)m->hidden_size * w->plan->layout.tp : 0.0;
+}
+
+/* The rows that experts get and, where they are weighted after it, those that they give. */
+static double kept_rows(const struct stage_memory *w)
+{
+	return (w->options->weighted_experts ? 1.0 : 2.0) * expert_rows(w);
+}
+
 /* Elements that one layer does not keep of a token since `modules` recompute them, beside the outputs of norms and
  * gated products: what passes the gate, the rows of experts, queries, keys and values, of which there are so many. */
 static double module_elements(const struct stage_memory *w, unsigned modules, double queries_keys_values)
@@ -62,7 +75,7 @@ static double module_elements(const struct stage_memory *w, unsigned modules, do
 	double gates = wlb_family(m->family)->ungated ? 1.0 : 2.0;
 	double elements = gates * wlb_plan_mlp_columns_again(m, whole);
 	if (modules & WLB_RECOMPUTE_MOE)
-		elements += 2.0 * wlb_plan_token_experts(m) * (double)m->hidden_size * w->plan->layout.tp;
+		elements += kept_rows(w);
 	return modules & WLB_RECOMPUTE_MLA_UP_PROJ ? elements + queries_keys_values : elements;
 }
 
@@ -84,12 +97,7 @@ static double layer_token_bytes(const struct stage_memory *w, enum wlb_recompute
 		elements += 4.0 * hidden + (gated ? mlp : 0.0);
 	if (wlb_family(m->family)->qk_norm != WLB_QK_NORM_NONE) /* queries and keys before their norms */
 		elements += q + kv;
-	/* Each tensor-parallel rank has a whole row for each expert, before it and after it. Fused kernels keep that
-	 * before it alone, in 8 bits (Transformer Engine, pytorch/ops/fused/forward_grouped_mlp.py). */
-	int fused = w->options->fused_experts && w->options->fp8 == WLB_FP8_MXFP8;
-	if (m->num_experts > 0)
-		elements += (fused ? 1.0 / w->element_bytes : 2.0) * wlb_plan_token_experts(m) *
-		            (double)m->hidden_size * w->plan->layout.tp;
+	elements += kept_rows(w);
 	/* What latent attention makes queries, keys and values of, on each tensor-parallel rank. */
 	elements += (double)(m->q_lora_rank + m->kv_lora_rank + m->qk_rope_head_dim) * w->plan->layout.tp;
 	if (wlb_family(m->family)->norms == WLB_NORMS_BOTH) /* what attention and MLP gave, before their norms */
@@ -99,10 +107,13 @@ static double layer_token_bytes(const struct stage_memory *w, enum wlb_recompute
 	double products = wlb_plan_mlp_columns_again(m, modules);
 	elements -= norms + products + module_elements(w, modules, q + 2.0 * kv);
 	double bytes = w->element_bytes * elements;
-	/* Attention's output is kept both for attention and, in 8 bits, for the product after it. */
+	/* Attention's output is kept both for attention and, in 8 bits, for the product after it; with experts the rows
+	 * of the second norm are kept for the product that chooses them, and theirs in 8 bits. */
+	double normed = modules & WLB_RECOMPUTE_LAYERNORM ? 0.0 : m->num_experts > 0 ? hidden : 2.0 * hidden;
+	normed += modules & WLB_RECOMPUTE_MOE ? 0.0 : expert_rows(w);
 	double input_bytes = w->options->fp8 == WLB_FP8_MXFP8 ? mxfp8_bytes : 1.0;
 	if (w->options->fp8 != WLB_FP8_NONE && w->options->fp8_inputs)
-		bytes += input_bytes * q - (w->element_bytes - input_bytes) * (2.0 * hidden - norms + mlp - products);
+		bytes += input_bytes * q - (w->element_bytes - input_bytes) * (normed + mlp - products);
 	int scores = (recompute & (WLB_RECOMPUTE_SELECTIVE | WLB_RECOMPUTE_CORE_ATTN)) == 0;
 	return scores ? bytes + score_token_bytes(w, longest) : bytes;
 }

@@ -217,6 +217,7 @@ struct published_row published_row_read(const json_t *models, const json_t *sour
 		.trainer = text(&at, "preset"),
 		.attention = read_attention(&at),
 		.release = json_is_true(field(&at, "release")),
+		.weighted_experts = json_is_true(field(&at, "weighted_experts")),
 		.rows_by_node = json_is_true(field(&at, "rows_by_node")),
 		.grouped_experts = !json_is_false(field(&at, "grouped_experts")),
 		.overlap_experts = !json_is_false(field(&at, "overlap_experts")),

@@ -41,6 +41,7 @@ static const struct field {
 	{"rows_by_node", FLAG, 0, 0, NULL},
 	{"grouped_experts", FLAG, 0, 0, NULL},
 	{"overlap_experts", FLAG, 0, 0, NULL},
+	{"weighted_experts", FLAG, 0, 0, NULL},
 	{"assumptions", LIST, 0, 0, NULL},
 	{"rows", LIST, 0, 0, NULL},
 	{"layout", LIST, 0, 0, NULL},

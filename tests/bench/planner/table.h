@@ -44,6 +44,7 @@ struct published_row {
 	double fragmentation;            /* -1: as the trainer has it */
 	const char *trainer, *attention; /* of libwlb/trainers; a kernel, NULL: as the trainer has it */
 	int release;                     /* 1: activations that are cheap to compute again may be released */
+	int weighted_experts;            /* 1: what experts give is weighted before their last product */
 	int rows_by_node;                /* 1: rows are sent to their experts once for each node */
 	int grouped_experts;             /* 0: each product of an expert is a kernel, whatever the trainer has */
 	int overlap_experts;             /* 0: rows with experts are exchanged alone, whatever the trainer has */

@@ -351,6 +351,18 @@ static void a_stage_holds_all_experts(void **state)
 	double token = 4 * 4096 + 2 * 4096 + 2 * 1024 + 2 * 3 * 14336 + 2 * 2 * 4096 * 2,
 	       last = 2.0 * 2048 * 2.0 * 4096;
 	assert_near(m.activations, 32.0 * 2048 * 2.0 * token + last, 1e-12);
+	/* Weighted before their last product, experts' rows are kept before them alone. */
+	const struct wlb_machine bfloat16 = {.element_bytes = 2};
+	struct wlb_cost_options options;
+	wlb_cost_options_init(&options);
+	options.weighted_experts = 1;
+	m = wlb_memory_stage_of(&plan, model, &bfloat16, &options, 0, 4096, 4096);
+	assert_near(m.activations, 32.0 * 2048 * 2.0 * (token - 2 * 4096 * 2) + last, 1e-12);
+	/* In 8 bits are the inputs of attention's products, of which its output is kept twice, and of the experts'. */
+	options.fp8 = WLB_FP8_TENSORWISE;
+	m = wlb_memory_stage_of(&plan, model, &bfloat16, &options, 0, 4096, 4096);
+	double less = 4096 + 2 * 4096 * 2 + 2 * 14336 - 4096;
+	assert_near(m.activations, 32.0 * 2048 * (2.0 * (token - 2 * 4096 * 2) - less) + last, 1e-12);
 }
 
 /* Four of eight ranks divide the experts, of which two hold the same ones. A rank has its share of the optimizer's

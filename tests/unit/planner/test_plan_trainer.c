@@ -173,7 +173,12 @@ static void a_file_may_say_that_rows_go_once_to_each_node(void **state)
 	                               "\"rows_by_node\": true, \"sources\": {\"rows_by_node\": \"a\",", &trainer,
 	                               &error),
 	                 0);
-	assert_true(trainer.cost.rows_by_node);
+	assert_true(trainer.cost.rows_by_node && !trainer.cost.weighted_experts);
+	assert_int_equal(parse_changed("\"sources\": {",
+	                               "\"weighted_experts\": true, \"sources\": {\"weighted_experts\": \"a\",",
+	                               &trainer, &error),
+	                 0);
+	assert_true(trainer.cost.weighted_experts);
 	refuses_text("\"sources\": {", "\"rows_by_node\": 1, \"sources\": {\"rows_by_node\": \"a\",",
 	             "rows_by_node must be true or false");
 	refuses_text("\"sources\": {", "\"rows_by_node\": true, \"sources\": {",
