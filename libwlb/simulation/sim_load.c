@@ -169,8 +169,8 @@ static void add_tp(const struct wlb_sim *sim, struct wlb_sim_load *load, struct 
  * context parallelism gathers keys and values, and scatters their gradients after they were gathered again (Dubey et
  * al. 2024). wlb-worker keeps the gathered keys, unless it recomputes; it copies what it gathers into the order of
  * documents, and back, and sets the gradients of all keys and values to 0 first. It gathers beside the product of the
- * queries (again beside one as large: the gradient of attention's output), and scatters gradients beside the product
- * that gives the gradient of the weights of attention's output. */
+ * queries and their rotary embedding (again beside a product as large: the gradient of attention's output), and
+ * scatters gradients beside the product that gives the gradient of the weights of attention's output. */
 static void add_communication(const struct wlb_sim *sim, struct wlb_sim_load *load, struct wlb_seconds products,
                               double rank_tokens, double kv_bytes)
 {
