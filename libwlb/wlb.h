@@ -949,7 +949,8 @@ struct wlb_cost_options {
 	struct wlb_overlap tp_overlap; /* of tensor-parallel communication, behind the products of a layer */
 	struct wlb_overlap cp_overlap; /* of context-parallel communication, behind attention over the keys of other
 	                                  ranks, (cp - 1) / cp of it; with WLB_COST_WORKER forward behind the product of
-	                                  the queries, backward behind one of those of attention's output */
+	                                  the queries and their rotary embedding, backward behind one of those of
+	                                  attention's output */
 	int overlap_gradients;         /* 1: gradients are reduced as soon as the last backward pass has them */
 	int overlap_parameters;        /* 1: weights are gathered beside the first forward passes of the next step */
 	int overlap_pp;                /* 1: a stage computes while it sends and receives */

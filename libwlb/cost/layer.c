@@ -344,7 +344,8 @@ double wlb_layer_queries_s(const struct wlb_layer_cost *cost, double tokens)
 	if (tokens <= 0.0)
 		return 0.0;
 	return wlb_machine_fp8_gemm_s(cost->machine, cost->options->fp8, tokens, width_of(cost, HIDDEN),
-	                              width_of(cost, QUERIES));
+	                              width_of(cost, QUERIES)) +
+	       wlb_machine_op_s(cost->machine, WLB_OP_ROPE, tokens * width_of(cost, QUERIES));
 }
 
 int wlb_layer_hides_exchange(const struct wlb_layer_cost *cost)

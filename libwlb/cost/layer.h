@@ -26,8 +26,8 @@ struct wlb_layer_cost {
 /* Products and elementwise operations of the mean layer, of which the first may have no experts: without attention and
  * communication. */
 struct wlb_seconds wlb_layer_products_s(const struct wlb_layer_cost *cost, double tokens);
-/* One of these products: in the forward pass, the queries; in the backward pass, the gradient of the weights of
- * attention's output. */
+/* Parts of a layer that wlb-worker computes beside communication: in the forward pass, the product of the queries and
+ * their rotary embedding; in the backward pass, the gradient of the weights of attention's output. */
 double wlb_layer_queries_s(const struct wlb_layer_cost *cost, double tokens);
 double wlb_layer_output_d_w_s(const struct wlb_layer_cost *cost, double tokens);
 struct wlb_seconds wlb_layer_elementwise_s(const struct wlb_layer_cost *cost, double tokens);

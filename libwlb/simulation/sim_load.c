@@ -201,9 +201,9 @@ static double exchange_adds_s(const struct wlb_sim *sim, double exchange_s, doub
  * context parallelism gathers keys and values, and scatters their gradients after they were gathered again (Dubey et
  * al. 2024), beside attention over those that have arrived as far as the trainer does so. wlb-worker keeps the gathered
  * keys, unless it recomputes; it copies what it gathers into the order of documents, and back, and sets the gradients
- * of all keys and values to 0 first. It gathers beside the product of the queries (again beside one as large: the
- * gradient of attention's output), and scatters gradients beside the product that gives the gradient of the weights of
- * attention's output. */
+ * of all keys and values to 0 first. It gathers beside the product of the queries and their rotary embedding (again
+ * beside a product as large: the gradient of attention's output), and scatters gradients beside the product that gives
+ * the gradient of the weights of attention's output. */
 static void add_communication(const struct wlb_sim *sim, struct wlb_sim_load *load, struct wlb_seconds products,
                               double rank_tokens, double kv_bytes)
 {

@@ -231,8 +231,8 @@ static void gather_keys_overlapped(struct wlb_sim_options *options)
 	options->cost.cp_overlap.forward = 1.0;
 }
 
-/* It gathers keys and values beside the product of the queries, and no longer than that takes; for that keys and values
- * are a product of their own, in the forward pass. */
+/* It gathers keys and values beside the product of the queries and their rotary embedding, and no longer than these
+ * take; for that keys and values are a product of their own, in the forward pass. */
 static void the_worker_gathers_keys_beside_the_queries(void **state)
 {
 	(void)state;
@@ -247,6 +247,10 @@ static void the_worker_gathers_keys_beside_the_queries(void **state)
 	double product_s = wlb_layer_queries_s(&cost, 2048.0);
 	struct wlb_seconds products = wlb_layer_products_s(&cost, 2048.0), one = wlb_layer_products_s(&before, 2048.0);
 	assert_true(product_s > 0.0 && product_s < 0.25 * products.forward);
+	assert_near(product_s,
+	            wlb_machine_gemm_s(&machine, 2048.0, 4096.0, 4096.0) +
+	                    wlb_machine_op_s(&machine, WLB_OP_ROPE, 2048.0 * 4096.0),
+	            1e-12);
 	assert_true(products.forward >= one.forward && products.backward == one.backward);
 	for (int slow = 0; slow < 2; slow++) {
 		machine.node_link.bytes_per_s = slow ? 1e9 : 1e12;
