@@ -52,6 +52,7 @@ static int search(const struct wlb_auto_request *request, const int32_t *ranks_o
 		wlb_cost_options_worker(&options.cost, &found->machine);
 	else if (wlb_trainer_file_apply(&request->trainer, NULL, &found->machine, &options.cost, error) < 0)
 		return -1;
+	options.cost.halved_rows = request->halved_rows;
 	if (request->is_worker && request->gradient_bytes > 0)
 		options.cost.gradient_bytes = request->gradient_bytes;
 	options.every_gpu = request->every_rank;

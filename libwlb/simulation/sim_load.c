@@ -1,4 +1,5 @@
 /* Computes the load of a micro-batch: the seconds of one layer, from its documents. */
+#include "libwlb/cost/halved_rows.h"
 #include "libwlb/cost/plan_sizes.h"
 #include "libwlb/pairs.h"
 #include "libwlb/simulation/sim_state.h"
@@ -164,6 +165,23 @@ static void add_tp(const struct wlb_sim *sim, struct wlb_sim_load *load, struct 
 		                              products.forward, cost->tp_overlap.forward);
 }
 
+/* Sets the same where wlb-worker has the rows in halves. Over messages that block nothing is hidden. */
+static void add_halved_tp(const struct wlb_sim *sim, struct wlb_sim_load *load, double rank_tokens)
+{
+	double element = wlb_machine_element_bytes(&sim->machine);
+	struct collectives half = tp_collectives_s(sim, rank_tokens / 2.0, element);
+	if (sim->machine.blocking_messages) {
+		add_tp(sim, load, (struct wlb_seconds){0}, (struct collectives){2.0 * half.gather, 2.0 * half.reduce},
+		       (struct collectives){0});
+		return;
+	}
+	struct wlb_halved_rows halved =
+		wlb_layer_halved_rows(&sim->cost, rank_tokens, half.gather, half.reduce, load->attention.backward);
+	load->tp = halved.exposed;
+	if (sim->options.plan.recompute == WLB_RECOMPUTE_FULL)
+		load->tp_recompute_s = halved.again_s;
+}
+
 /* Communication of one layer: tensor parallelism gathers and scatters before and after attention and MLP, and gathers
  * both inputs once more in the backward pass (Korthikanti et al. 2022, Megatron-LM), unless each rank has whole rows;
  * context parallelism gathers keys and values, and scatters their gradients after they were gathered again (Dubey et
@@ -180,7 +198,10 @@ static void add_communication(const struct wlb_sim *sim, struct wlb_sim_load *lo
 	double element = wlb_machine_element_bytes(&sim->machine);
 	struct collectives tp = tp_collectives_s(sim, rank_tokens, wlb_layer_gathered_bytes(&sim->cost));
 	struct collectives whole = tp_collectives_s(sim, rank_tokens, element);
-	add_tp(sim, load, products, tp, whole);
+	if (wlb_layer_halves_rows(&sim->cost, rank_tokens))
+		add_halved_tp(sim, load, rank_tokens);
+	else
+		add_tp(sim, load, products, tp, whole);
 	double exchange_s = wlb_layer_exchange_s(&sim->cost, rank_tokens, sim->ep_crosses);
 	load->ep = (struct wlb_seconds){exchange_s, exchange_s};
 	double gather_s = wlb_machine_gather_s(&sim->machine, l->cp, sim->cp_on_node, sim->cp_crosses, kv_bytes);
