@@ -2,7 +2,6 @@
 
 #include <math.h>
 
-#include "libwlb/cost/halved_rows.h"
 #include "libwlb/cost/plan_sizes.h"
 
 /* Widths on one tensor-parallel rank. ATTENDED is that of attention's output; LATENT_QUERIES and
@@ -254,6 +253,12 @@ static struct wlb_seconds experts_s(const struct wlb_layer_cost *cost, double to
 	            (double)m->num_experts, &sum);
 	add(&sum, mlp_s(cost, copies / experts, m->intermediate_size), experts);
 	return sum;
+}
+
+int wlb_layer_halves_rows(const struct wlb_layer_cost *cost, double tokens)
+{
+	double least = (double)cost->options->halved_rows, tp = (double)cost->plan->layout.tp;
+	return least > 0.0 && tp > 1.0 && tokens >= fmax(least, 2.0 * tp);
 }
 
 /* Of rows in one piece. */

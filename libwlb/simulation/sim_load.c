@@ -1,5 +1,5 @@
 /* Computes the load of a micro-batch: the seconds of one layer, from its documents. */
-#include "libwlb/cost/halved_rows.h"
+#include "libwlb/cost/halves.h"
 #include "libwlb/cost/plan_sizes.h"
 #include "libwlb/pairs.h"
 #include "libwlb/simulation/sim_state.h"

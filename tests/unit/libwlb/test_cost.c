@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "libwlb/cost/halved_rows.h"
+#include "libwlb/cost/halves.h"
 #include "libwlb/cost/layer.h"
 #include "tests/unit/libwlb/models.h"
 #include "tests/unit/libwlb/sim_cases.h"

@@ -3,13 +3,10 @@
  * (wlb_cost_options.halved_rows): its products and collectives in the order of worker/model/layer.c, on two queues, the
  * device's and the links'. Internal.
  */
-#ifndef LIBWLB_COST_HALVED_ROWS_H
-#define LIBWLB_COST_HALVED_ROWS_H
+#ifndef LIBWLB_COST_HALVES_H
+#define LIBWLB_COST_HALVES_H
 
 #include "libwlb/cost/layer.h"
-
-/* Returns 1 where wlb-worker divides the rows of a micro-batch with so many tokens on a rank. */
-int wlb_layer_halves_rows(const struct wlb_layer_cost *cost, double tokens);
 
 struct wlb_halved_rows {
 	struct wlb_seconds exposed;

@@ -1,14 +1,8 @@
-#include "libwlb/cost/halved_rows.h"
+#include "libwlb/cost/halves.h"
 
 #include <math.h>
 
 #include "libwlb/cost/plan_sizes.h"
-
-int wlb_layer_halves_rows(const struct wlb_layer_cost *cost, double tokens)
-{
-	double least = (double)cost->options->halved_rows, tp = (double)cost->plan->layout.tp;
-	return least > 0.0 && tp > 1.0 && tokens >= fmax(least, 2.0 * tp);
-}
 
 /* Of one of the four matrices of a layer, [out, in]: its product and that for the gradient of its input, of half the
  * rows, and that for its own gradient, of all. */
