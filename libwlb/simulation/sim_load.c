@@ -178,8 +178,11 @@ static void add_halved_tp(const struct wlb_sim *sim, struct wlb_sim_load *load, 
 	struct wlb_halved_rows halved =
 		wlb_layer_halved_rows(&sim->cost, rank_tokens, half.gather, half.reduce, load->attention.backward);
 	load->tp = halved.exposed;
-	if (sim->options.plan.recompute == WLB_RECOMPUTE_FULL)
+	load->begin_tp = (struct wlb_seconds){half.gather, half.gather};
+	if (sim->options.plan.recompute == WLB_RECOMPUTE_FULL) {
 		load->tp_recompute_s = halved.again_s;
+		load->begin_tp.backward = 0.0; /* in again_s */
+	}
 }
 
 /* Communication of one layer: tensor parallelism gathers and scatters before and after attention and MLP, and gathers
@@ -198,7 +201,8 @@ static void add_communication(const struct wlb_sim *sim, struct wlb_sim_load *lo
 	double element = wlb_machine_element_bytes(&sim->machine);
 	struct collectives tp = tp_collectives_s(sim, rank_tokens, wlb_layer_gathered_bytes(&sim->cost));
 	struct collectives whole = tp_collectives_s(sim, rank_tokens, element);
-	if (wlb_layer_halves_rows(&sim->cost, rank_tokens))
+	double pieces = wlb_layer_halves_rows(&sim->cost, rank_tokens) ? 2.0 : 1.0;
+	if (pieces > 1.0)
 		add_halved_tp(sim, load, rank_tokens);
 	else
 		add_tp(sim, load, products, tp, whole);
@@ -229,9 +233,10 @@ static void add_communication(const struct wlb_sim *sim, struct wlb_sim_load *lo
 	    (worker && sim->options.plan.recompute == WLB_RECOMPUTE_SELECTIVE))
 		load->cp_recompute_s = cp_s;
 	/* These have no product of their size beside them. */
-	struct collectives head = tp_collectives_s(sim, head_tokens(sim, rank_tokens), element);
-	load->head_tp = (struct wlb_seconds){head.gather, head.gather + head.reduce};
-	load->embedding_tp = (struct wlb_seconds){whole.reduce, whole.gather};
+	struct collectives head = tp_collectives_s(sim, head_tokens(sim, rank_tokens) / pieces, element);
+	struct collectives piece = tp_collectives_s(sim, rank_tokens / pieces, element);
+	load->head_tp = (struct wlb_seconds){pieces * head.gather, pieces * (head.gather + head.reduce)};
+	load->embedding_tp = (struct wlb_seconds){pieces * piece.reduce, pieces * piece.gather};
 	load->send_bytes = rank_tokens * (double)sim->model.hidden_size * element / l->tp;
 }
 
