@@ -233,9 +233,10 @@ static void add_communication(const struct wlb_sim *sim, struct wlb_sim_load *lo
 	    (worker && sim->options.plan.recompute == WLB_RECOMPUTE_SELECTIVE))
 		load->cp_recompute_s = cp_s;
 	/* These have no product of their size beside them. */
-	struct collectives head = tp_collectives_s(sim, head_tokens(sim, rank_tokens) / pieces, element);
+	double head_pieces = sim->options.plan.shared_head ? 1.0 : pieces; /* a share is in one half, or nearly */
+	struct collectives head = tp_collectives_s(sim, head_tokens(sim, rank_tokens) / head_pieces, element);
 	struct collectives piece = tp_collectives_s(sim, rank_tokens / pieces, element);
-	load->head_tp = (struct wlb_seconds){pieces * head.gather, pieces * (head.gather + head.reduce)};
+	load->head_tp = (struct wlb_seconds){head_pieces * head.gather, head_pieces * (head.gather + head.reduce)};
 	load->embedding_tp = (struct wlb_seconds){pieces * piece.reduce, pieces * piece.gather};
 	load->send_bytes = rank_tokens * (double)sim->model.hidden_size * element / l->tp;
 }
