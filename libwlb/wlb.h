@@ -947,6 +947,8 @@ struct wlb_overlap {
 struct wlb_cost_options {
 	enum wlb_cost_trainer trainer;
 	struct wlb_overlap tp_overlap; /* of tensor-parallel communication, behind the products of a layer */
+	int64_t halved_rows;           /* WLB_COST_WORKER: micro-batches of at least so many rows on a rank have halves
+	                                  whose communication is beside the other half's products; 0: none has */
 	struct wlb_overlap cp_overlap; /* of context-parallel communication, behind attention over the keys of other
 	                                  ranks, (cp - 1) / cp of it; with WLB_COST_WORKER forward behind the product of
 	                                  the queries and their rotary embedding, backward behind one of those of
@@ -1017,8 +1019,8 @@ void wlb_cost_options_init(struct wlb_cost_options *options);
 /* Sets how wlb-worker runs on a machine. Over NCCL gradients are reduced beside the last backward pass, weights
  * gathered beside the first forward pass, and sends beside computation. Of the six tensor-parallel collectives of a
  * layer's backward pass four are beside its products, of the context-parallel ones those of the backward pass; in the
- * forward pass nothing is independent of them. On a machine with blocking_messages, over MPI, nothing is hidden.
- * Gradients have 4 bytes where the machine's elements have fewer. */
+ * forward pass nothing is independent of them, unless rows are halved (halved_rows, 0 here). On a machine with
+ * blocking_messages, over MPI, nothing is hidden. Gradients have 4 bytes where the machine's elements have fewer. */
 void wlb_cost_options_worker(struct wlb_cost_options *options, const struct wlb_machine *machine);
 
 /* Returns 0 when every field is in its range, -1 with the field, its value and the rule otherwise. */

@@ -54,6 +54,7 @@ static int search(const struct wlb_auto_request *request, const int32_t *ranks_o
 	else if (wlb_trainer_file_apply(&request->trainer, NULL, &found->machine, &options.cost, error) < 0)
 		return -1;
 	options.cost.recompute_sets[0] = 0; /* as for ep */
+	options.cost.halved_rows = request->halved_rows;
 	if (request->is_worker && request->gradient_bytes > 0)
 		options.cost.gradient_bytes = request->gradient_bytes;
 	options.every_gpu = request->every_rank;

@@ -17,8 +17,9 @@
 	.help = "the program that trains: bigscience, fsdp, internevo, llm-foundry, maxtext, megatron, "               \
 		"megatron-2021, nanotron, nemo, "                                                                      \
 		"nemo-2022, nemo-2026, pax, torchtitan, torchtitan-eager, transformers, worker, or a file like those " \
-	        "of "                                                                                                  \
-		"share/wlb/trainers; worker is wlb-worker, for which the options below have no effect"
+		"of "                                                                                                  \
+		"share/wlb/trainers; worker is wlb-worker, for which the options below have no effect, but "           \
+	        "--tp-halves"
 
 enum { WLB_TRAINER_MACHINES = 8 };
 

@@ -290,7 +290,14 @@ static struct wlb_seconds experts_s(const struct wlb_layer_cost *cost, double to
 	return sum;
 }
 
-struct wlb_seconds wlb_layer_products_s(const struct wlb_layer_cost *cost, double tokens)
+int wlb_layer_halves_rows(const struct wlb_layer_cost *cost, double tokens)
+{
+	double least = (double)cost->options->halved_rows, tp = (double)cost->plan->layout.tp;
+	return least > 0.0 && tp > 1.0 && tokens >= fmax(least, 2.0 * tp);
+}
+
+/* Of rows in one piece. */
+static struct wlb_seconds piece_products_s(const struct wlb_layer_cost *cost, double tokens)
 {
 	const struct wlb_model *m = cost->model;
 	double share = wlb_model_expert_layers_share(m);
@@ -306,6 +313,17 @@ struct wlb_seconds wlb_layer_products_s(const struct wlb_layer_cost *cost, doubl
 	if (share < 1.0)
 		add(&sum, mlp_s(cost, tokens, m->dense_intermediate_size), 1.0 - share);
 	return sum;
+}
+
+/* Of rows in halves, products forward and those for the gradients of inputs, which have the same shapes, are of one
+ * half after the other; those for the gradients of matrices stay. */
+struct wlb_seconds wlb_layer_products_s(const struct wlb_layer_cost *cost, double tokens)
+{
+	struct wlb_seconds sum = piece_products_s(cost, tokens);
+	if (!wlb_layer_halves_rows(cost, tokens))
+		return sum;
+	double longer_s = 2.0 * piece_products_s(cost, tokens / 2.0).forward - sum.forward;
+	return (struct wlb_seconds){sum.forward + longer_s, sum.backward + longer_s};
 }
 
 /* Returns how likely one of `parts` parts of the experts has some of a row's, which are any of all, equally likely. */
@@ -455,7 +473,7 @@ static struct wlb_seconds one_stream_s(const struct wlb_layer_cost *cost, const 
 		elements /= cost->plan->layout.tp;
 	if (stream->part == FP8)
 		elements *= fp8_casts[cost->options->fp8];
-	calls *= stream->calls;
+	calls *= stream->divided && wlb_layer_halves_rows(cost, tokens) ? 2.0 * stream->calls : stream->calls;
 	return (struct wlb_seconds){direction_s(cost, calls, elements, stream->forward, stream->op_forward),
 	                            direction_s(cost, calls, elements, stream->backward, stream->op_backward)};
 }

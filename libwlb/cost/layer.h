@@ -23,6 +23,9 @@ struct wlb_layer_cost {
 	const struct wlb_plan *plan;
 };
 
+/* Returns 1 where wlb-worker divides the rows of a micro-batch with so many tokens on a rank into halves. */
+int wlb_layer_halves_rows(const struct wlb_layer_cost *cost, double tokens);
+
 /* Products and elementwise operations of the mean layer, of which the first may have no experts: without attention and
  * communication. */
 struct wlb_seconds wlb_layer_products_s(const struct wlb_layer_cost *cost, double tokens);

@@ -66,6 +66,7 @@ static int check_numbers(const struct wlb_cost_options *o, struct wlb_error *err
 		double value, least, most;
 	} numbers[] = {
 		{"growth", o->growth, 0.0, 0.1},
+		{"halved_rows", (double)o->halved_rows, 0.0, o->trainer == WLB_COST_WORKER ? 0x1p30 : 0.0},
 		{"logit_bytes", o->logit_bytes, o->trainer == WLB_COST_WORKER ? 0.0 : 2.0, 16.0},
 		{"optimizer_bytes", o->optimizer_bytes, o->trainer == WLB_COST_WORKER ? 0.0 : 4.0, 12.0},
 		{"fragmentation", o->fragmentation, 0.0, 1.0},

@@ -53,20 +53,22 @@ static struct wlb_search_layer layer_of(const struct wlb_search *search, const s
 	/* Rows of experts on other ranks are not gathered again. */
 	double gathers_back = options->whole_rows ? 2.0 : wlb_plan_expert_ranks(plan) > 1 ? 3.0 : 4.0;
 	double exchange_s = wlb_layer_exchange_s(&cost, tokens, 0) - wlb_layer_exchange_s(&cost, 0.0, 0);
-	int hidden = wlb_layer_hides_exchange(&cost);
-	if (hidden)
+	int beside = wlb_layer_hides_exchange(&cost);
+	if (beside)
 		exchange_s = wlb_layer_exchange_lost_s(&cost, exchange_s);
-	double tp_forward_s = (1.0 - options->tp_overlap.forward) * 2.0 * (gather_s + tp_s);
-	double tp_backward_s = (1.0 - options->tp_overlap.backward) * (gathers_back * gather_s + 2.0 * tp_s);
+	/* Of rows in halves all may be hidden. */
+	struct wlb_overlap hidden = options->halved_rows > 0 ? (struct wlb_overlap){1.0, 1.0} : options->tp_overlap;
+	double tp_forward_s = (1.0 - hidden.forward) * 2.0 * (gather_s + tp_s);
+	double tp_backward_s = (1.0 - hidden.backward) * (gathers_back * gather_s + 2.0 * tp_s);
 	double forward_s = slowest_rank * linear.forward + attention.forward + tp_forward_s + exchange_s;
 	/* What ends early leaves out the last product and the collective after it. */
 	double left_out_s = options->early_stop ? slowest_rank * wlb_layer_last_least_s(&cost, tokens) +
-	                                                  (1.0 - options->tp_overlap.forward) * tp_s
+	                                                  (1.0 - hidden.forward) * tp_s
 	                                        : 0.0;
 	return (struct wlb_search_layer){
 		.layout = *l,
 		.ep = plan->ep,
-		.hides_exchange = hidden,
+		.hides_exchange = beside,
 		.pass_s = {forward_s, slowest_rank * linear.backward + attention.backward + tp_backward_s + exchange_s},
 		.again_s = forward_s - left_out_s,
 		.keys_s = gather_keys_s(search, plan, tokens * l->cp, attention),

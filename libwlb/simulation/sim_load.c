@@ -1,4 +1,5 @@
 /* Computes the load of a micro-batch: the seconds of one layer, from its documents. */
+#include "libwlb/cost/halves.h"
 #include "libwlb/cost/plan_sizes.h"
 #include "libwlb/pairs.h"
 #include "libwlb/simulation/sim_state.h"
@@ -196,6 +197,26 @@ static double exchange_adds_s(const struct wlb_sim *sim, double exchange_s, doub
 	return alone * exchange_s + (1.0 - alone) * beside_s;
 }
 
+/* Sets the same where wlb-worker has the rows in halves. Over messages that block nothing is hidden. */
+static void add_halved_tp(const struct wlb_sim *sim, struct wlb_sim_load *load, double rank_tokens)
+{
+	double element = wlb_machine_element_bytes(&sim->machine);
+	struct collectives half = tp_collectives_s(sim, rank_tokens / 2.0, element);
+	if (sim->machine.blocking_messages) {
+		add_tp(sim, load, (struct wlb_seconds){0}, (struct collectives){2.0 * half.gather, 2.0 * half.reduce},
+		       (struct collectives){0});
+		return;
+	}
+	struct wlb_halved_rows halved =
+		wlb_layer_halved_rows(&sim->cost, rank_tokens, half.gather, half.reduce, load->attention.backward);
+	load->tp = halved.exposed;
+	load->begin_tp = (struct wlb_seconds){half.gather, half.gather};
+	if (sim->options.plan.recompute == WLB_RECOMPUTE_FULL) {
+		load->tp_recompute_s = halved.again_s;
+		load->begin_tp.backward = 0.0; /* in again_s */
+	}
+}
+
 /* Communication of one layer: tensor parallelism gathers and scatters before and after attention and MLP, and gathers
  * both inputs once more in the backward pass (Korthikanti et al. 2022, Megatron-LM), unless each rank has whole rows;
  * context parallelism gathers keys and values, and scatters their gradients after they were gathered again (Dubey et
@@ -213,7 +234,11 @@ static void add_communication(const struct wlb_sim *sim, struct wlb_sim_load *lo
 	double element = wlb_machine_element_bytes(&sim->machine);
 	struct collectives tp = tp_collectives_s(sim, rank_tokens, wlb_layer_gathered_bytes(&sim->cost));
 	struct collectives whole = tp_collectives_s(sim, rank_tokens, element);
-	add_tp(sim, load, products, tp, whole);
+	double pieces = wlb_layer_halves_rows(&sim->cost, rank_tokens) ? 2.0 : 1.0;
+	if (pieces > 1.0)
+		add_halved_tp(sim, load, rank_tokens);
+	else
+		add_tp(sim, load, products, tp, whole);
 	double exchange_s = wlb_layer_exchange_s(&sim->cost, rank_tokens, sim->ep_crosses);
 	load->ep = (struct wlb_seconds){exchange_adds_s(sim, exchange_s, load->compute.backward),
 	                                exchange_adds_s(sim, exchange_s, load->compute.forward)};
@@ -239,9 +264,11 @@ static void add_communication(const struct wlb_sim *sim, struct wlb_sim_load *lo
 	    (worker && sim->options.plan.recompute == WLB_RECOMPUTE_SELECTIVE))
 		load->cp_recompute_s = cp_s;
 	/* These have no product of their size beside them. */
-	struct collectives head = tp_collectives_s(sim, head_tokens(sim, rank_tokens), element);
-	load->head_tp = (struct wlb_seconds){head.gather, head.gather + head.reduce};
-	load->embedding_tp = (struct wlb_seconds){whole.reduce, whole.gather};
+	double head_pieces = sim->options.plan.shared_head ? 1.0 : pieces; /* a share is in one half, or nearly */
+	struct collectives head = tp_collectives_s(sim, head_tokens(sim, rank_tokens) / head_pieces, element);
+	struct collectives piece = tp_collectives_s(sim, rank_tokens / pieces, element);
+	load->head_tp = (struct wlb_seconds){head_pieces * head.gather, head_pieces * (head.gather + head.reduce)};
+	load->embedding_tp = (struct wlb_seconds){pieces * piece.reduce, pieces * piece.gather};
 	load->send_bytes = rank_tokens * (double)sim->model.hidden_size * element / l->tp;
 }
 

@@ -30,6 +30,7 @@ void wlb_train_auto_request(const struct wlb_train_options *options, const char 
 		.element_bytes = options->dtype == WLB_FLOAT64    ? 8
 	                         : options->dtype == WLB_BFLOAT16 ? 2
 	                                                          : 4,
+		.halved_rows = options->tp_halves,
 		.gradient_bytes = options->main_grads == WLB_MAIN_GRADS_BF16 ? 2 : 0,
 		.fixed = {.interleave = (int32_t)options->virtual_stages,
 	                  .micro_batch_windows = (int32_t)windows,

@@ -187,6 +187,11 @@ static const struct wlb_option rows[] = {
 	{WLB_OPTION(CHOICE, "cp-sharding", FIELD(cp_sharding), NULL,
                     "how context-parallel ranks share a micro-batch; adaptive: of the two the one that is faster"),
          .choices = "per-sequence|per-document|adaptive", .initial = "adaptive"},
+	{WLB_OPTION(INT64, "tp-halves", FIELD(tp_halves), "N",
+                    "micro-batches of at least N rows on a context-parallel rank are in two halves, so that "
+                    "tensor-parallel communication of one half runs beside the products of the other; losses are as "
+                    "without, but for the order of sums; 0: none"),
+         .max = 1 << 26, .initial = "0"},
 	{WLB_OPTION(INT64, "num-virtual-stages-per-pipeline-rank", FIELD(virtual_stages), "N",
                     "chunks of layers on each pipeline stage; above 1 the schedule is interleaved; 0: as auto finds, "
                     "or 1 where "

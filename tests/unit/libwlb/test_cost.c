@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "libwlb/cost/halves.h"
 #include "libwlb/cost/layer.h"
 #include "libwlb/cost/plan_sizes.h"
 #include "tests/unit/libwlb/models.h"
@@ -72,10 +73,9 @@ static void small_shards_waste_the_gpu(void **state)
 	assert_true((few.forward + few.backward) * 8.0 > 1.15 * (many.forward + many.backward));
 }
 
-static struct wlb_sim_result simulate_7b(const struct wlb_machine *machine, const struct wlb_plan *plan,
-                                         void (*change)(struct wlb_sim_options *))
+static struct wlb_sim_result simulate_model(struct wlb_model model, const struct wlb_machine *machine,
+                                            const struct wlb_plan *plan, void (*change)(struct wlb_sim_options *))
 {
-	struct wlb_model model = llama_7b();
 	struct wlb_sim_options options;
 	wlb_sim_options_init(&options, plan);
 	if (change != NULL)
@@ -87,9 +87,21 @@ static struct wlb_sim_result simulate_7b(const struct wlb_machine *machine, cons
 	return result;
 }
 
+static struct wlb_sim_result simulate_7b(const struct wlb_machine *machine, const struct wlb_plan *plan,
+                                         void (*change)(struct wlb_sim_options *))
+{
+	return simulate_model(llama_7b(), machine, plan, change);
+}
+
 static void run_the_worker(struct wlb_sim_options *options)
 {
 	options->cost.trainer = WLB_COST_WORKER;
+}
+
+static void run_the_worker_over_nccl(struct wlb_sim_options *options)
+{
+	struct wlb_machine machine = h100();
+	wlb_cost_options_worker(&options->cost, &machine);
 }
 
 /* The defect: with short documents on 8 context-parallel ranks, 7 % of a step was missing. */
@@ -567,6 +579,62 @@ static void a_worker_pays_for_angles_and_for_messages(void **state)
 	wlb_cost_options_worker(&worker, &machine);
 	assert_true(!worker.overlap_gradients && !worker.overlap_parameters && !worker.overlap_pp);
 	assert_true(worker.tp_overlap.backward == 0.0 && worker.cp_overlap.backward == 0.0);
+}
+
+/* Of rows in halves: where products take longer than messages, the first gather of the MLP and the last sum are exposed
+ * forward, and of layers that are computed again both gathers of the MLP, and one of what each pass begins with; where
+ * they take no time, every message is. */
+static void halves_hide_what_products_can(void **state)
+{
+	(void)state;
+	struct wlb_machine machine = tiled();
+	struct wlb_model model = llama_7b();
+	struct wlb_plan plan = plan_of(8, 1, 1, 1, 1, 1), alone = plan_of(1, 1, 1, 1, 1, 1);
+	struct wlb_cost_options worker;
+	const struct wlb_layer_cost cost = {&model, &machine, &worker, &plan},
+				    whole = {&model, &machine, &worker, &alone};
+	wlb_cost_options_worker(&worker, &machine);
+	assert_false(wlb_layer_halves_rows(&cost, 4096.0));
+	struct wlb_seconds piece = wlb_layer_products_s(&cost, 4096.0);
+	worker.halved_rows = 4096;
+	assert_true(wlb_layer_halves_rows(&cost, 4096.0) && !wlb_layer_halves_rows(&cost, 4095.0));
+	assert_false(wlb_layer_halves_rows(&whole, 4096.0));
+	assert_true(wlb_layer_products_s(&cost, 4096.0).forward > piece.forward);
+	const double gather_s = 3e-9, reduce_s = 5e-9;
+	struct wlb_halved_rows found = wlb_layer_halved_rows(&cost, 4096.0, gather_s, reduce_s, 0.0);
+	assert_near(found.exposed.forward, gather_s + reduce_s, 1e-6);
+	assert_true(fabs(found.exposed.backward) < 1e-15);
+	assert_near(found.again_s, 4.0 * gather_s, 1e-6);
+	found = wlb_layer_halved_rows(&cost, 4096.0, 1e6, 1e6, 0.0);
+	assert_near(found.exposed.forward, 8e6, 1e-6);
+	assert_near(found.exposed.backward, 12e6, 1e-6);
+	assert_near(found.again_s, 6e6, 1e-6);
+}
+
+static void run_the_worker_in_halves(struct wlb_sim_options *options)
+{
+	run_the_worker_over_nccl(options);
+	options->cost.halved_rows = 4096;
+}
+
+/* On 8 GPUs of a node a step of 70B has less than a third of the exposed tensor-parallel time, or than 0.4 of it where
+ * layers are computed again; over messages that block, no less than without. */
+static void halves_shorten_a_step(void **state)
+{
+	(void)state;
+	struct wlb_machine machine = tiled();
+	struct wlb_plan plan = plan_of(8, 1, 1, 1, 1, 4);
+	for (int recompute = WLB_RECOMPUTE_NONE; recompute <= WLB_RECOMPUTE_FULL; recompute++) {
+		plan.recompute = (enum wlb_recompute)recompute;
+		struct wlb_sim_result one = simulate_model(llama_70b(), &machine, &plan, run_the_worker_over_nccl);
+		struct wlb_sim_result halves = simulate_model(llama_70b(), &machine, &plan, run_the_worker_in_halves);
+		assert_true(halves.time.tp_s < (recompute == WLB_RECOMPUTE_FULL ? 0.4 : 1.0 / 3.0) * one.time.tp_s);
+		assert_true(halves.time.step_s < one.time.step_s);
+	}
+	machine.blocking_messages = 1;
+	struct wlb_sim_result one = simulate_7b(&machine, &plan, run_the_worker);
+	struct wlb_sim_result halves = simulate_7b(&machine, &plan, run_the_worker_in_halves);
+	assert_true(halves.time.tp_s >= one.time.tp_s);
 }
 
 /* A machine with the time of every operation: a number of elements of its own for each, so that sums tell them apart.
@@ -1082,6 +1150,10 @@ static void wrong_options_are_refused(void **state)
 	options.trainer = (enum wlb_cost_trainer)7;
 	assert_int_equal(wlb_cost_options_check(&options, &error), -1);
 	assert_non_null(strstr(error.message, "trainer is 7"));
+	wlb_cost_options_init(&options);
+	options.halved_rows = 1;
+	assert_int_equal(wlb_cost_options_check(&options, &error), -1);
+	assert_non_null(strstr(error.message, "halved_rows is 1"));
 }
 
 int main(void)
@@ -1105,6 +1177,8 @@ int main(void)
 		cmocka_unit_test(utilization_has_two_conventions),
 		cmocka_unit_test(a_worker_runs_other_operations),
 		cmocka_unit_test(a_worker_pays_for_angles_and_for_messages),
+		cmocka_unit_test(halves_hide_what_products_can),
+		cmocka_unit_test(halves_shorten_a_step),
 		cmocka_unit_test(a_measured_operation_takes_its_own_time),
 		cmocka_unit_test(gemma_has_further_operations),
 		cmocka_unit_test(an_operation_that_was_not_measured_takes_its_traffic),

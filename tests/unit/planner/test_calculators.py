@@ -968,6 +968,7 @@ class Refusals(unittest.TestCase):
         self.refused(*sim, "--down", "4", names=("--down", "'4'", "from 0 to 3"))
         self.refused(*sim, "--down", "n[3,7]", names=("--down", "'n3'", "names only with --topology"))
         self.refused(*plan, "--head-stages", "all", names=("--head-stages all", "--trainer worker"))
+        self.refused(*plan, "--tp-halves", 4096, names=("--tp-halves 4096", "--trainer worker"))
         for command in (plan, (*sim, "--layout", "tp=8,dp=4")):
             self.refused(*command, "--trainer", "worker", "--zero-stage", 3, names=("--zero-stage 3", "stage 1"))
 
