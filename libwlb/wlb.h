@@ -972,6 +972,8 @@ struct wlb_cost_options {
 	int rows_by_node;      /* 1: a row is sent once to each node that has some of its experts, and copied there; 0:
 	                          once to each of its experts */
 	int rows_by_rank;    /* 1: the same of ranks, and rows are not put in the order of ranks before they are sent */
+	int experts_in_turn; /* 1: a benchmark's gate gives each row the next num_experts_per_tok experts, which are
+	                        neighbours; 0: any of them, equally likely */
 	int grouped_experts; /* 1: the like products of a rank's experts are one kernel; 0: each is one */
 	int fused_experts;   /* 1: with WLB_FP8_MXFP8 these kernels also compute the gated product, and cast what the
 	                        next product takes, in both directions, and of an expert's rows those that it gets

@@ -41,6 +41,7 @@ void bench_options(const struct published_row *row, struct wlb_machine *machine,
 	options->fp8 = bench_fp8(row);
 	options->full_attention = row->rate.flops != PUBLISHED_CAUSAL;
 	options->rows_by_node = row->rows_by_node;
+	options->experts_in_turn = row->experts_in_turn;
 	if (!row->grouped_experts)
 		options->grouped_experts = options->fused_experts = 0;
 	if (!row->overlap_experts)

@@ -162,6 +162,7 @@ static const char *read_attention(const struct place *at)
 		{"unfused", "unfused"},      {"FlashAttention 1 in Triton", "fa1-triton"},
 		{"FlashAttention 2", "fa2"}, {"cuDNN", "cudnn"},
 		{"SDPA of PyTorch", "sdpa"}, {"SDPA of PyTorch, FlashAttention 2", "sdpa"},
+		{"FlexAttention", "sdpa"},
 	};
 	const char *told = text(at, "attention");
 	for (size_t i = 0; told != NULL && i < sizeof(kernels) / sizeof(kernels[0]); i++)
@@ -219,6 +220,7 @@ struct published_row published_row_read(const json_t *models, const json_t *sour
 		.release = json_is_true(field(&at, "release")),
 		.weighted_experts = json_is_true(field(&at, "weighted_experts")),
 		.rows_by_node = json_is_true(field(&at, "rows_by_node")),
+		.experts_in_turn = json_is_true(field(&at, "experts_in_turn")),
 		.grouped_experts = !json_is_false(field(&at, "grouped_experts")),
 		.overlap_experts = !json_is_false(field(&at, "overlap_experts")),
 		.tp_overlap = number(&at, "tp_overlap", -1.0),

@@ -39,6 +39,7 @@ static const struct field {
 	{"overlap_gradients", FLAG, 0, 0, NULL},
 	{"release", FLAG, 0, 0, NULL},
 	{"rows_by_node", FLAG, 0, 0, NULL},
+	{"experts_in_turn", FLAG, 0, 0, NULL},
 	{"grouped_experts", FLAG, 0, 0, NULL},
 	{"overlap_experts", FLAG, 0, 0, NULL},
 	{"weighted_experts", FLAG, 0, 0, NULL},

@@ -875,6 +875,32 @@ static void rows_are_sent_once_to_a_rank(void **state)
 	            2.0 * elements / machine.memory_bytes_per_s + 2.0 * machine.operation_s, 1e-9);
 }
 
+/* With a row's 2 experts neighbours, and each row's the next after those of the row before, one of 4 ranks with 2 of 8
+ * experts has both. With 3 of them, a row has those of 1 + (3 - 1) / 2 ranks, and on nodes of 2 ranks, 4 experts, those
+ * of 1 + (3 - 1) / 4 nodes; with all 8, those of all. */
+static void a_gate_in_turn_gives_a_row_neighbours(void **state)
+{
+	(void)state;
+	struct wlb_machine machine = tiled();
+	struct wlb_plan plan = plan_of(1, 1, 1, 8, 1, 1);
+	struct wlb_model model = mixtral_8x7b;
+	struct wlb_cost_options options;
+	wlb_cost_options_init(&options);
+	options.rows_by_rank = options.experts_in_turn = 1;
+	plan.ep = 4;
+	const struct wlb_layer_cost cost = {&model, &machine, &options, &plan};
+	double row_bytes = 4096.0 * 4096 * 2;
+	assert_near(wlb_layer_exchange_s(&cost, 4096, 0),
+	            2.0 * wlb_machine_exchange_s(&machine, 4, 8, 0, 3.0 / 4 * row_bytes, 0.0), 1e-12);
+	model.num_experts_per_tok = 3;
+	machine.gpus_per_node = 2;
+	assert_near(wlb_layer_exchange_s(&cost, 4096, 0),
+	            2.0 * wlb_machine_exchange_s(&machine, 4, 2, 0, row_bytes, 1.5 / 2 * row_bytes), 1e-12);
+	model.num_experts_per_tok = 8;
+	assert_near(wlb_layer_exchange_s(&cost, 4096, 0),
+	            2.0 * wlb_machine_exchange_s(&machine, 4, 2, 0, 2.0 * row_bytes, row_bytes), 1e-12);
+}
+
 /* Of 8 experts each has the rows of 5 tiles, in products of 16 columns of tiles: alone a wave of 132 processors each,
  * together 5 waves. */
 static void experts_of_one_kernel_share_its_waves(void **state)
@@ -1188,6 +1214,7 @@ int main(void)
 		cmocka_unit_test(latent_attention_and_dense_layers_have_their_products),
 		cmocka_unit_test(rows_are_sent_once_to_a_node),
 		cmocka_unit_test(rows_are_sent_once_to_a_rank),
+		cmocka_unit_test(a_gate_in_turn_gives_a_row_neighbours),
 		cmocka_unit_test(experts_of_one_kernel_share_its_waves),
 		cmocka_unit_test(experts_kernels_gate_and_cast),
 		cmocka_unit_test(rows_with_experts_travel_beside_another_micro_batch),
