@@ -976,8 +976,7 @@ struct wlb_cost_options {
 	                        neighbours; 0: any of them, equally likely */
 	int grouped_experts; /* 1: the like products of a rank's experts are one kernel; 0: each is one */
 	int fused_experts;   /* 1: with WLB_FP8_MXFP8 these kernels also compute the gated product, and cast what the
-	                        next product takes, in both directions, and of an expert's rows those that it gets
-	                        are kept, in 8 bits; 0: operations of their own do, and rows before and after are */
+	                        next product takes, in both directions; 0: operations of their own do */
 	/* Above 0: rows go to experts and back beside the computation of another micro-batch in the other direction, in
 	 * kernels on so many multiprocessors, where layers are not recomputed, and pp is 1 or interleave above 1. */
 	int32_t exchange_processors;

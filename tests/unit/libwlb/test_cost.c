@@ -929,8 +929,7 @@ static void experts_of_one_kernel_share_its_waves(void **state)
 	assert_near(wlb_machine_grouped_gemm_s(&machine, WLB_FP8_NONE, 8.0, 1000, 1000, 1000), 16e9 / 1e12, 1e-12);
 }
 
-/* The gated product of experts, and the casts of its result and of the gradients of both of its factors. Of the two
- * rows of each expert one is kept, in a byte. */
+/* The gated product of experts, and the casts of its result and of the gradients of both of its factors. */
 static void experts_kernels_gate_and_cast(void **state)
 {
 	(void)state;
@@ -948,11 +947,6 @@ static void experts_kernels_gate_and_cast(void **state)
 		struct wlb_seconds fused = wlb_layer_elementwise_s(&cost, 4096);
 		assert_true(fabs(apart.forward - fused.forward - bytes * 5.0 / machine.memory_bytes_per_s) < 1e-12);
 		assert_true(fabs(apart.backward - fused.backward - bytes * 9.0 / machine.memory_bytes_per_s) < 1e-12);
-		struct wlb_memory kept = wlb_memory_stage_of(&plan, &deepseek_v3, &machine, &options, 0, 4096, 4096);
-		options.fused_experts = 0;
-		struct wlb_memory all = wlb_memory_stage_of(&plan, &deepseek_v3, &machine, &options, 0, 4096, 4096);
-		double rows = fp8 == WLB_FP8_MXFP8 ? 4096.0 * 58 * 8 * 7168 : 0.0;
-		assert_true(fabs(all.activations - kept.activations - 3.0 * rows) < 1.0);
 	}
 }
 
