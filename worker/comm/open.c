@@ -68,7 +68,7 @@ static struct wlb_comm *member_new(const struct wlb_comm *parent, const struct w
 		return NULL;
 	}
 	*comm = (struct wlb_comm){.device = parent->device, .trace = parent->trace, .size = 1};
-	snprintf(comm->name, sizeof(comm->name), "%s", split->name);
+	snprintf(comm->name, sizeof(comm->name), "%.*s", (int)sizeof(comm->name) - 1, split->name);
 	if (mpi == NULL || open_group(comm, mpi, parent->transport, parent->limit_s, error) == 0)
 		return comm;
 	wlb_fail_in(error, "communicator %s (rank %d of %d)", comm->name, comm->rank, comm->size);
