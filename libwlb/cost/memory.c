@@ -14,7 +14,7 @@ enum {
 	 * docs/source/api-guide/dist_optimizer.md, 4 + 16 / d bytes a parameter in place of 6 + 12 / d. They are there
 	 * from the end of the last backward pass to the next step's zero_grad (core/optimizer/distrib_optimizer.py),
 	 * when no activations are, a tensor for each parameter. DeepSpeed's are one tensor (runtime/zero/
-	 * stage_1_and_2.py), for which the allocator finds no room in what activations leave: beside them. */
+	 * stage_1_and_2.py), for which the allocator has no space in what activations leave: beside them. */
 	MASTER_GRADIENT_BYTES = 4,
 	FLOAT32_STATES_BYTES = 12, /* master weight and Adam's two moments */
 	SCORE_BYTES = 5, /* of one query and key: scores and softmax, and a byte that the paper counts for dropout */

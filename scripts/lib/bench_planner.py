@@ -205,13 +205,13 @@ more than the GPU has. {len(group)} of the {len(expressed)} rows ran, and do not
     print(f"""
 Those of NeMo Megatron 2022 are GPT-3 5B on 1 to 8 nodes. Its 5b.yaml, which the table follows, is for 16 nodes, where it
 fits. On one node states, scores and what Korthikanti et al. (2022) count besides, with context and communicators, are 81 GiB:
-something else was run there, which is not told (the README says tensor parallelism of 2, the file 1). On 2 to 8 nodes it is
+something else was run there, which it does not say (the README says tensor parallelism of 2, the file 1). On 2 to 8 nodes it is
 the 6% that do not fit, which are the most of logs of Megatron-LM, where others have 1%.
 
 [memory.json](../../tests/bench/planner/memory.json) has {len(cases)} runs of which it is known whether they ran, {len(ran_out)} of
 which did not. The model is right about {len(cases) - len(wrong)} of them. BigScience's 206B, which ran out, takes what its 203B
 with the same layout takes by any count of parameters and rows, and that ran, with 67 GB in use; by the same source a layer
-more on each stage than 70 layers of this width, which used 60 GB, is 6 GB more. What else ran out is not told.
+more on each stage than 70 layers of this width, which used 60 GB, is 6 GB more. What else ran out is not known.
 What {len(told)} of the runs used, by nvidia-smi for BigScience and by the allocator for TorchTitan, is predicted with an error
 of {sum(abs(error) for error in errors) / len(errors):.1f}% in the mean, {min(errors):+.1f} to {max(errors):+.1f}%.
 These set `fragmentation` of `bigscience`, which `megatron-2021` takes over, of `torchtitan` and of `torchtitan-eager`, and

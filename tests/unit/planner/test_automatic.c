@@ -108,7 +108,7 @@ static void holds_what_is_fixed(void **state)
 	wlb_auto_free(&found);
 }
 
-/* A launcher tells whole layers alone, so that the sets of modules of the trainer's file are not tried. */
+/* A launcher's options say whole layers alone, so the sets of modules of the trainer's file are not tried. */
 static void recomputes_no_modules(void **state)
 {
 	struct wlb_auto_request request = request_of(state, 1, 1);
