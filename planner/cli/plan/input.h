@@ -48,7 +48,7 @@ enum { WLB_PLAN_NODES_MAX = 1 << 20, WLB_PLAN_GPUS_PER_NODE_MAX = 1024, WLB_PLAN
 	                    "a micro-batch holds at most X times its share"),                                          \
 	         .min = 1, .max = 64, .initial = "1.25"},                                                              \
 		{WLB_OPTION(INT, "zero-stage", WLB_PLAN_FIELD(zero_stage), "N",                                        \
-	                    "sharding of optimizer states, gradients and weights"),                                    \
+	                    "sharding of optimizer states, gradients and weights; 1 in pipelines"),                    \
 	         .max = 3, .initial = "1"},                                                                            \
 		WLB_TRAINER_OPTIONS(WLB_PLAN_FIELD(trainer))
 
