@@ -198,7 +198,7 @@ static int make_no_id(char *id, struct wlb_error *why)
 	return wlb_fail(why, "no id is made");
 }
 
-/* All ranks of a group are told why it has no id, and do not wait for ever for one that does not come. */
+/* All ranks of a group get the error that left it without an id, and none waits for an id without a bound. */
 static void a_group_without_an_id_is_an_error(void **state)
 {
 	(void)state;

@@ -45,7 +45,7 @@ static void check_mpi(int code)
 		fail("a call of MPI failed");
 }
 
-/* Ends the next call, where all ranks have told when theirs can begin. Returns 0 where they have not. */
+/* Ends the next call, if all ranks have sent when theirs can begin. Returns 0 otherwise. */
 static int end_next(struct wlb_timed_messages *m, int wait)
 {
 	int64_t number = atomic_load_explicit(&m->ended, memory_order_relaxed) + 1;

@@ -9,7 +9,7 @@
 #include "worker/comm/mpi_error.h"
 #include "worker/comm/mpi_group.h"
 
-/* What a group's first rank tells the others. */
+/* What a group's first rank sends to the others. */
 struct made_id {
 	int is_made; /* 0: `why` says why there is none */
 	union {

@@ -143,12 +143,12 @@ static struct wlb_layout read_layout(const struct place *at)
 
 static int read_recompute(const struct place *at)
 {
-	const char *told = text(at, "recompute");
+	const char *given = text(at, "recompute");
 	enum wlb_recompute set;
 	struct wlb_error error;
-	if (told == NULL)
+	if (given == NULL)
 		return -1;
-	if (wlb_recompute_set_parse(told, &set, &error) < 0)
+	if (wlb_recompute_set_parse(given, &set, &error) < 0)
 		published_fail(at->source, at->row, "\"recompute\": %s", error.message);
 	return (int)set;
 }
