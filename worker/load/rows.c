@@ -203,8 +203,10 @@ int wlb_rows_add(struct wlb_rows *rows, int32_t number, const struct wlb_shards 
 		.rows = padded_rows(shards, options->layout.tp),
 		.own_rows = rows_of(shards, rank),
 		.segments.count = (int)segments,
+		.exchange_count = shards->ranks > 1,
 		.work = wlb_shards_work(shards, rank, model),
 	};
+	batch->exchanges[0] = (struct wlb_exchange){.rows = batch->rows, .own_rows = batch->rows};
 	if (lay_out(rows, number, segments, shards->ranks, error) < 0)
 		return -1;
 	const struct wlb_row_arrays *arrays = &rows->arrays[number];

@@ -148,10 +148,10 @@ static struct keys own_keys(const struct layer *l, void *qkv)
 	return keys_in(l, wlb_element(l->device->compute, qkv, l->q_width), l->qkv_width, l->n);
 }
 
-/* The keys that attention reads: those of all ranks, which are this rank's own where cp is 1. */
+/* The keys that attention reads: those of all ranks of its documents, or this rank's own where no other has a part. */
 static struct keys all_keys(const struct layer *l, void *qkv, void *kv_all)
 {
-	return l->t->cp_size == 1 ? own_keys(l, qkv) : keys_in(l, kv_all, 2 * l->kv_width, l->batch->tokens);
+	return l->batch->exchange_count == 0 ? own_keys(l, qkv) : keys_in(l, kv_all, 2 * l->kv_width, l->batch->tokens);
 }
 
 static struct wlb_attention_shape attention_shape(const struct layer *l, const struct keys *keys)
@@ -189,7 +189,7 @@ static void attend(const struct layer *l)
 	                                  &shape);
 }
 
-/* From d_attention to d_qkv, and to d_kv_all where cp is above 1. */
+/* From d_attention to d_qkv, and to d_kv_all where keys are exchanged. */
 static void attend_backward(const struct layer *l)
 {
 	const struct wlb_layer_activations *a = l->a;
@@ -197,22 +197,22 @@ static void attend_backward(const struct layer *l)
 	const struct keys keys = all_keys(l, a->qkv, a->kv_all), d = all_keys(l, s->d_qkv, s->d_kv_all);
 	const struct wlb_attention_shape shape = attention_shape(l, &keys);
 	clear_padding(l, l->device->compute, s->d_qkv, l->qkv_width);
-	if (l->t->cp_size > 1) /* this rank's queries do not see all keys */
+	if (l->batch->exchange_count > 0) /* this rank's queries do not see all keys */
 		l->device->ops->zero(l->device, s->d_kv_all, wlb_bytes(l->device->compute, d.rows * d.stride));
 	l->device->ops->attention_backward(l->device, s->d_qkv, d.k, d.v, s->d_attention, a->qkv, keys.k, keys.v,
 	                                   a->attention, a->lse, &l->batch->segments, &shape);
 }
 
-/* Starts to gather the keys and values of all context-parallel ranks. */
-static int gather_keys_start(const struct layer *l, struct wlb_comm_request **request, struct wlb_error *error)
+/* Starts to gather the keys and values of all ranks of the documents. */
+static int gather_keys_start(const struct layer *l, struct wlb_error *error)
 {
 	const struct keys own = own_keys(l, l->a->qkv);
-	return wlb_cp_all_gather_start(l->t, own.k, own.stride, l->batch, request, error);
+	return wlb_cp_all_gather_start(l->t, own.k, own.stride, l->batch, error);
 }
 
-static int gather_keys_await(const struct layer *l, struct wlb_comm_request *request, struct wlb_error *error)
+static int gather_keys_await(const struct layer *l, struct wlb_error *error)
 {
-	return wlb_cp_all_gather_await(l->t, l->a->kv_all, l->batch, request, error);
+	return wlb_cp_all_gather_await(l->t, l->a->kv_all, l->batch, error);
 }
 
 /* What attention and MLP have as input on this rank: a norm, or where norms come after alone, the residual stream. */
@@ -265,7 +265,6 @@ static int attention_forward(const struct layer *l, struct wlb_error *error)
 	const struct wlb_layer_activations *a = l->a;
 	void *given = l->norms_after ? a->given : a->middle, *addend = wlb_tp_rows(l->t, l->s->addend, given);
 	void *x = wlb_tp_rows(l->t, l->s->gathered, attention_input(l));
-	struct wlb_comm_request *keys;
 	norm_input(l);
 	if (wlb_tp_all_gather(l->t, x, attention_input(l), l->n, error) < 0)
 		return -1;
@@ -273,7 +272,7 @@ static int attention_forward(const struct layer *l, struct wlb_error *error)
 	if (wlb_qkv_vectors(l->t, l->w, a, l->n, error) < 0)
 		return -1;
 	rope(l, a->qkv, +1);
-	if (gather_keys_start(l, &keys, error) < 0 || gather_keys_await(l, keys, error) < 0)
+	if (gather_keys_start(l, error) < 0 || gather_keys_await(l, error) < 0)
 		return -1;
 	attend(l);
 	wlb_linear(l->device, addend, l->hidden, a->attention, &l->o, l->tp_is_1 && !l->norms_after ? a->input : NULL,
@@ -286,19 +285,17 @@ static int attention_forward(const struct layer *l, struct wlb_error *error)
 }
 
 /* Before the backward pass of attention SELECTIVE computes the norm again and gathers the keys and values again. */
-static int recompute_attention_start(const struct layer *l, struct wlb_comm_request **keys, struct wlb_error *error)
+static int recompute_attention_start(const struct layer *l, struct wlb_error *error)
 {
-	const struct wlb_layer_activations *a = l->a;
-	*keys = NULL;
-	if (a->recompute != WLB_RECOMPUTE_SELECTIVE)
+	if (l->a->recompute != WLB_RECOMPUTE_SELECTIVE)
 		return 0;
 	norm_input(l);
-	return gather_keys_start(l, keys, error);
+	return gather_keys_start(l, error);
 }
 
-static int recompute_attention_await(const struct layer *l, struct wlb_comm_request *keys, struct wlb_error *error)
+static int recompute_attention_await(const struct layer *l, struct wlb_error *error)
 {
-	return l->a->recompute == WLB_RECOMPUTE_SELECTIVE ? gather_keys_await(l, keys, error) : 0;
+	return l->a->recompute == WLB_RECOMPUTE_SELECTIVE ? gather_keys_await(l, error) : 0;
 }
 
 /* From the gradient of what attention gave, d_given, to d_qkv, and the gradient of O. `x` has the rows of attention's
@@ -310,19 +307,18 @@ static int attend_and_output_backward(const struct layer *l, void *d_given, void
 	const struct wlb_scratch *s = l->s;
 	const struct keys d_own = own_keys(l, s->d_qkv);
 	void *d_rows = wlb_tp_rows(l->t, s->gathered, d_given);
-	struct wlb_comm_request *keys, *d_keys;
-	if (recompute_attention_start(l, &keys, error) < 0 || wlb_tp_all_gather(l->t, d_rows, d_given, l->n, error) < 0)
+	if (recompute_attention_start(l, error) < 0 || wlb_tp_all_gather(l->t, d_rows, d_given, l->n, error) < 0)
 		return -1;
 	wlb_linear_d_x(l->device, s->d_attention, 0, d_rows, l->hidden, &l->o, l->n);
-	if (recompute_attention_await(l, keys, error) < 0)
+	if (recompute_attention_await(l, error) < 0)
 		return -1;
 	attend_backward(l);
-	if (wlb_cp_reduce_scatter_start(l->t, s->d_kv_all, l->batch, &d_keys, error) < 0)
+	if (wlb_cp_reduce_scatter_start(l->t, s->d_kv_all, l->batch, error) < 0)
 		return -1;
 	wlb_linear_d_w(l->device, d_rows, l->hidden, a->attention, &l->o, l->n);
 	if (wlb_tp_all_gather_start(l->t, x, attention_input(l), l->n, x_rows, error) < 0)
 		return -1;
-	return wlb_cp_reduce_scatter_await(l->t, d_own.k, d_own.stride, s->d_kv_all, l->batch, d_keys, error);
+	return wlb_cp_reduce_scatter_await(l->t, d_own.k, d_own.stride, s->d_kv_all, l->batch, error);
 }
 
 /* d_residual: the gradient of `middle` in, of `input` out. */

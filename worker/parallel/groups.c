@@ -36,6 +36,7 @@ static int open_groups(struct wlb_groups *g, int shared_head, const struct wlb_m
 		if (*splits[i].group == NULL)
 			return -1;
 	}
+	g->key_groups[g->key_group_count++] = g->cp;
 	return 0;
 }
 
@@ -148,6 +149,15 @@ struct wlb_groups *wlb_groups_open(struct wlb_comm *world, const struct wlb_plan
 		return groups;
 	wlb_groups_close(groups);
 	return NULL;
+}
+
+int wlb_groups_key_ranks(const struct wlb_groups *groups)
+{
+	int most = 1;
+	for (int i = 0; i < groups->key_group_count; i++)
+		if (wlb_comm_size(groups->key_groups[i]) > most)
+			most = wlb_comm_size(groups->key_groups[i]);
+	return most;
 }
 
 void wlb_groups_progress(const struct wlb_groups *groups)

@@ -5,6 +5,8 @@
 #include "libwlb/wlb.h"
 #include "worker/comm/comm.h"
 
+enum { WLB_KEY_GROUPS_MAX = 24 };
+
 struct wlb_groups {
 	struct wlb_layout layout;
 	struct wlb_coordinates coords;
@@ -12,7 +14,10 @@ struct wlb_groups {
 	struct wlb_comm *world; /* the caller's */
 	struct wlb_comm *tp;    /* the ranks that share every layer's matrices */
 	struct wlb_comm *cp;    /* the ranks that share every micro-batch's tokens */
-	struct wlb_comm *data;  /* dp x cp ranks that hold the same weights, cp varying fastest: gradients, optimizer */
+	/* Groups whose ranks exchange keys and values: [0] is cp. */
+	struct wlb_comm *key_groups[WLB_KEY_GROUPS_MAX];
+	int key_group_count;
+	struct wlb_comm *data; /* dp x cp ranks that hold the same weights, cp varying fastest: gradients, optimizer */
 	/* Messages between stages that follow each other in the ring of stages. Each direction and kind has a
 	 * communicator of the two ranks, the sender first: the calls of a communicator keep their order, and a stage
 	 * that sends before it receives would wait for a neighbour that does the same. Of one rank where there is one
@@ -35,6 +40,8 @@ struct wlb_groups {
  * with the reason on failure. */
 struct wlb_groups *wlb_groups_open(struct wlb_comm *world, const struct wlb_plan *plan, int place,
                                    const struct wlb_model *model, struct wlb_error *error);
+/* Returns the size of the largest of the key groups. */
+int wlb_groups_key_ranks(const struct wlb_groups *groups);
 /* Returns 1 where `stage` is one of those before the last, and the stages share the head. */
 static inline int wlb_groups_share_head(const struct wlb_groups *groups, int stage)
 {
