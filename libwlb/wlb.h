@@ -335,9 +335,12 @@ enum wlb_strategy {
 	WLB_STRATEGY_GREEDY,   /* WLB-LLM (Wang et al., OSDI 2025): queues above 1/4 and 1/2 of the window */
 	WLB_STRATEGY_FIXED,    /* equal lengths, work assigned greedily; cuts documents, delays none */
 	WLB_STRATEGY_PLAIN,    /* concatenate and cut */
+	WLB_STRATEGY_DYNAMIC, /* all documents of the batch, none delayed, none cut to equal lengths: for wlb_dynamic_cp
+	                       */
 };
 
-/* "balanced", "greedy", "fixed", "plain"; parse returns -1 with the value and the choices for any other text. */
+/* "balanced", "greedy", "fixed", "plain", "dynamic"; parse returns -1 with the value and the choices for any other
+ * text. */
 const char *wlb_strategy_name(enum wlb_strategy strategy);
 int wlb_strategy_parse(const char *text, enum wlb_strategy *strategy, struct wlb_error *error);
 
@@ -414,7 +417,8 @@ void wlb_packer_set_micro_batches(struct wlb_packer *packer, int32_t micro_batch
  * `cuts` counts; no stream of the tested kinds needs it. (The bound always holds: the spans that are due arrived in one
  * batch, at most N * seq_length tokens, and fit when they are cut.) A step targets at least a quarter of the tokens
  * that arrived with it, and is never empty while tokens are held.
- * greedy has no such bound. fixed and plain hold nothing.
+ * greedy has no such bound. fixed, plain and dynamic hold nothing; a micro-batch of dynamic may have all tokens of the
+ * step.
  * A batch without tokens marks the end of the data: the step takes all held tokens that fit; repeat it until none are
  * held. */
 const struct wlb_step *wlb_packer_next(struct wlb_packer *packer, const struct wlb_span *batch, size_t count,
@@ -469,6 +473,18 @@ struct wlb_place {
 int wlb_dynamic_cp(const struct wlb_model *model, const int64_t *tokens, size_t count, int32_t ranks,
                    int32_t micro_batches, int64_t max_tokens, struct wlb_place *places, struct wlb_load *loads,
                    struct wlb_error *error);
+
+/* The same with work as wlb_packer_options.work returns it. Returns 0, 1 where the documents do not fit, so that a
+ * caller with an alternative can distinguish that from an error, or -1 on an error. */
+int wlb_dynamic_cp_by_work(double (*work)(const void *context, int64_t tokens), const void *work_context,
+                           const int64_t *tokens, size_t count, int32_t ranks, int32_t micro_batches,
+                           int64_t max_tokens, struct wlb_place *places, struct wlb_load *loads,
+                           struct wlb_error *error);
+
+/* Returns the next smaller number of ranks that a document may be on: the greatest power of two below `ranks`, which is
+ * above 1. From all ranks down to 1 there are at most WLB_DYNAMIC_CP_SIZES. */
+enum { WLB_DYNAMIC_CP_SIZES = 22 };
+int32_t wlb_dynamic_cp_smaller(int32_t ranks);
 
 /* The same with the rule of Megatron Core's hybrid context parallelism (BalancedCPScheduler,
  * megatron/core/pipeline_parallel/hybrid_cp_schedule.py): a document runs on the least power of two of ranks, or all,

@@ -13,7 +13,7 @@
 #include <string.h>
 
 /* A document's part on one rank is at most this share of a rank's mean work, halved until the ranks are equal. */
-enum { HALVINGS_MAX = 4 };
+enum { HALVINGS_MAX = 4, DOES_NOT_FIT = 1 };
 static const double equal_enough = 1.004;
 
 struct dynamic_cp {
@@ -55,8 +55,7 @@ static int64_t part_of(int64_t tokens, int32_t ranks)
 	return tokens / ranks + (tokens % ranks > 0);
 }
 
-/* Returns the next smaller size of a group: the greatest power of two below `ranks`. */
-static int32_t smaller_group(int32_t ranks)
+int32_t wlb_dynamic_cp_smaller(int32_t ranks)
 {
 	int32_t power = 1;
 	while (2 * power < ranks)
@@ -68,7 +67,7 @@ static int32_t group_for(const struct dynamic_cp *s, const struct wlb_assigned_s
 {
 	int32_t group = s->ranks;
 	while (group > 1) {
-		int32_t smaller = smaller_group(group);
+		int32_t smaller = wlb_dynamic_cp_smaller(group);
 		if (assigned->work / smaller > most_work || part_of(assigned->span.tokens, smaller) > s->longest_part)
 			break;
 		group = smaller;
@@ -162,7 +161,7 @@ static double assign_all(struct dynamic_cp *s, double most_work)
 		s->assignment.spans[i].bin = -1;
 		s->places[i].ranks = group_for(s, &s->assignment.spans[i], most_work);
 	}
-	for (int32_t group = s->ranks; group > 1; group = smaller_group(group))
+	for (int32_t group = s->ranks; group > 1; group = wlb_dynamic_cp_smaller(group))
 		if (select_documents(s, group) && assign_groups(s, group) < 0)
 			return -1.0;
 	select_documents(s, 1);
@@ -173,7 +172,8 @@ static double assign_all(struct dynamic_cp *s, double most_work)
 	return fullest;
 }
 
-/* Tries larger groups until the work of the ranks is equal; keeps the assignment with the least work on any rank. */
+/* Tries larger groups until the work of the ranks is equal; keeps the assignment with the least work on any rank.
+ * Returns 0 or DOES_NOT_FIT. */
 static int search(struct dynamic_cp *s, struct wlb_place *places, struct wlb_load *loads, struct wlb_error *error)
 {
 	double mean = 0.0, best = -1.0, part = 1.0;
@@ -189,12 +189,13 @@ static int search(struct dynamic_cp *s, struct wlb_place *places, struct wlb_loa
 		if (best <= mean * equal_enough)
 			break;
 	}
-	if (best < 0.0)
-		return wlb_fail(error,
-		                "%zu documents do not fit on %d ranks of %lld tokens in %d micro-batches: "
-		                "raise the number of micro-batches",
-		                s->count, s->ranks, (long long)s->assignment.bins.max_tokens, s->micro_batches);
-	return 0;
+	if (best >= 0.0)
+		return 0;
+	wlb_fail(error,
+	         "%zu documents do not fit on %d ranks of %lld tokens in %d micro-batches: raise the number of "
+	         "micro-batches",
+	         s->count, s->ranks, (long long)s->assignment.bins.max_tokens, s->micro_batches);
+	return DOES_NOT_FIT;
 }
 
 static int check_ranks(int32_t ranks, int32_t micro_batches, struct wlb_error *error)
@@ -215,9 +216,22 @@ static int check_tokens(const int64_t *tokens, size_t count, struct wlb_error *e
 	return 0;
 }
 
-int wlb_dynamic_cp(const struct wlb_model *model, const int64_t *tokens, size_t count, int32_t ranks,
-                   int32_t micro_batches, int64_t max_tokens, struct wlb_place *places, struct wlb_load *loads,
-                   struct wlb_error *error)
+static int weigh(struct dynamic_cp *s, double (*work)(const void *context, int64_t tokens), const void *work_context,
+                 const int64_t *tokens, struct wlb_error *error)
+{
+	for (size_t i = 0; i < s->count; i++) {
+		struct wlb_assigned_span *assigned = &s->assignment.spans[i];
+		*assigned = (struct wlb_assigned_span){.span.tokens = tokens[i], .work = work(work_context, tokens[i])};
+		if (wlb_work_check(assigned->work, tokens[i], "document", (int64_t)i, error) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+int wlb_dynamic_cp_by_work(double (*work)(const void *context, int64_t tokens), const void *work_context,
+                           const int64_t *tokens, size_t count, int32_t ranks, int32_t micro_batches,
+                           int64_t max_tokens, struct wlb_place *places, struct wlb_load *loads,
+                           struct wlb_error *error)
 {
 	struct dynamic_cp dynamic;
 	if (check_ranks(ranks, micro_batches, error) < 0 || wlb_max_tokens_check(max_tokens, error) < 0 ||
@@ -225,12 +239,21 @@ int wlb_dynamic_cp(const struct wlb_model *model, const int64_t *tokens, size_t 
 		return -1;
 	if (dynamic_cp_init(&dynamic, count, ranks, micro_batches, max_tokens) < 0)
 		return wlb_fail(error, "out of memory while assigning %zu documents to ranks", count);
-	for (size_t i = 0; i < count; i++)
-		dynamic.assignment.spans[i] = (struct wlb_assigned_span){.span.tokens = tokens[i],
-		                                                         .work = wlb_cost_document(model, tokens[i])};
-	int rc = search(&dynamic, places, loads, error);
+	int rc = weigh(&dynamic, work, work_context, tokens, error);
+	if (rc == 0)
+		rc = search(&dynamic, places, loads, error);
 	dynamic_cp_free(&dynamic);
 	return rc;
+}
+
+int wlb_dynamic_cp(const struct wlb_model *model, const int64_t *tokens, size_t count, int32_t ranks,
+                   int32_t micro_batches, int64_t max_tokens, struct wlb_place *places, struct wlb_load *loads,
+                   struct wlb_error *error)
+{
+	return wlb_dynamic_cp_by_work(wlb_assignment_flops, model, tokens, count, ranks, micro_batches, max_tokens,
+	                              places, loads, error) == 0
+	               ? 0
+	               : -1;
 }
 
 /* Returns -1 where a document has more than longest_part tokens on each of all ranks. */

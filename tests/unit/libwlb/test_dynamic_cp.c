@@ -151,6 +151,47 @@ static void sums_no_tokens_beyond_what_64_bits_hold(void **state)
 	                                   "1152921504606846976");
 }
 
+static double length(const void *context, int64_t tokens)
+{
+	(void)context;
+	return (double)tokens;
+}
+
+static double no_number(const void *context, int64_t tokens)
+{
+	(void)context;
+	return tokens > 1 ? NAN : 1.0;
+}
+
+/* By length the documents of 30 tokens are equal to one of 60 on two ranks; by FLOPs they would not be. */
+static void weighs_with_the_callers_own_work(void **state)
+{
+	(void)state;
+	static const int64_t tokens[] = {60, 30, 30};
+	struct wlb_place places[3];
+	struct wlb_load loads[4];
+	struct wlb_error error;
+	assert_int_equal(wlb_dynamic_cp_by_work(length, NULL, tokens, 3, 4, 1, 40, places, loads, &error), 0);
+	assert_int_equal(places[0].ranks, 2);
+	for (int r = 0; r < 4; r++)
+		assert_true(loads[r].work == 30.0);
+	assert_int_equal(wlb_dynamic_cp_by_work(length, NULL, tokens, 3, 4, 1, 14, places, loads, &error), 1);
+	assert_int_equal(wlb_dynamic_cp_by_work(no_number, NULL, tokens, 3, 4, 1, 40, places, loads, &error), -1);
+	assert_string_equal(error.message, "document 0: the work of 60 tokens is nan: it must be finite and above 0");
+}
+
+static void lists_the_numbers_of_ranks(void **state)
+{
+	(void)state;
+	assert_int_equal(wlb_dynamic_cp_smaller(2), 1);
+	assert_int_equal(wlb_dynamic_cp_smaller(8), 4);
+	assert_int_equal(wlb_dynamic_cp_smaller(56), 32);
+	int sizes = 1;
+	for (int32_t ranks = (1 << 20) - 1; ranks > 1; ranks = wlb_dynamic_cp_smaller(ranks))
+		sizes++;
+	assert_in_range(sizes, 2, WLB_DYNAMIC_CP_SIZES);
+}
+
 /* Megatron Core's gpus_needed: max(1, 2 ** ceil(log2(seq_len / max_seq_len_per_rank))). */
 static void chooses_ranks_by_length_as_megatron_core(void **state)
 {
@@ -222,6 +263,8 @@ int main(void)
 		cmocka_unit_test(keeps_small_documents_on_one_rank_and_splits_the_long),
 		cmocka_unit_test(splits_what_does_not_fit_one_rank),
 		cmocka_unit_test(sums_no_tokens_beyond_what_64_bits_hold),
+		cmocka_unit_test(weighs_with_the_callers_own_work),
+		cmocka_unit_test(lists_the_numbers_of_ranks),
 		cmocka_unit_test(chooses_ranks_by_length_as_megatron_core),
 		cmocka_unit_test(puts_the_longest_first_on_the_least_loaded),
 		cmocka_unit_test(refuses_what_cannot_be),
