@@ -40,6 +40,33 @@ static int open_groups(struct wlb_groups *g, int shared_head, const struct wlb_m
 	return 0;
 }
 
+/* Splits off the group of `size` ranks of the data group that this rank is in. */
+static int open_key_group(struct wlb_groups *g, int size, struct wlb_error *error)
+{
+	int cp = g->layout.cp, ranks = cp * g->layout.dp, own = g->coords.dp * cp + g->coords.cp;
+	int first = own - own % size;
+	if (first + size > ranks)
+		first = own;
+	const struct wlb_coordinates place = {g->coords.tp, first % cp, g->coords.pp, first / cp};
+	char name[32];
+	snprintf(name, sizeof(name), "cp of %d", size);
+	struct wlb_comm *group = wlb_comm_split(g->world, wlb_layout_place(&g->layout, &place), own, name, error);
+	if (group == NULL)
+		return -1;
+	g->key_groups[g->key_group_count++] = group;
+	return 0;
+}
+
+/* Every rank splits off all sizes, in the same order. */
+static int open_key_groups(struct wlb_groups *g, struct wlb_error *error)
+{
+	int size = g->layout.cp * g->layout.dp;
+	for (; size > 1; size = wlb_dynamic_cp_smaller(size))
+		if (open_key_group(g, size, error) < 0)
+			return -1;
+	return open_key_group(g, 1, error);
+}
+
 /* The edges of the ring of stages that are split off together: no stage has two of them. Edge i joins stage i and the
  * one after it. The last edge is apart, since it meets the first where the number of stages is odd. */
 enum edges { EVEN_EDGES, ODD_EDGES, LAST_EDGE, EDGE_SETS };
@@ -145,6 +172,7 @@ struct wlb_groups *wlb_groups_open(struct wlb_comm *world, const struct wlb_plan
 	groups->coords = wlb_layout_coordinates(&plan->layout, place);
 	groups->world = world;
 	if (open_groups(groups, plan->shared_head, model, error) == 0 && open_pipeline(groups, error) == 0 &&
+	    (!plan->dynamic_cp || open_key_groups(groups, error) == 0) &&
 	    (!plan->shared_head || open_shared_head(groups, error) == 0))
 		return groups;
 	wlb_groups_close(groups);
@@ -187,6 +215,8 @@ void wlb_groups_close(struct wlb_groups *groups)
 	}
 	free(groups->head_gradients);
 	free(groups->head_rows);
+	while (groups->key_group_count > 1)
+		wlb_comm_close(groups->key_groups[--groups->key_group_count]);
 	wlb_comm_close(groups->gradients_out);
 	wlb_comm_close(groups->gradients_in);
 	wlb_comm_close(groups->activations_out);

@@ -5,7 +5,7 @@
 #include "libwlb/wlb.h"
 #include "worker/comm/comm.h"
 
-enum { WLB_KEY_GROUPS_MAX = 24 };
+enum { WLB_KEY_GROUPS_MAX = 1 + WLB_DYNAMIC_CP_SIZES };
 
 struct wlb_groups {
 	struct wlb_layout layout;
@@ -14,7 +14,9 @@ struct wlb_groups {
 	struct wlb_comm *world; /* the caller's */
 	struct wlb_comm *tp;    /* the ranks that share every layer's matrices */
 	struct wlb_comm *cp;    /* the ranks that share every micro-batch's tokens */
-	/* Groups whose ranks exchange keys and values: [0] is cp. */
+	/* Groups whose ranks exchange keys and values: [0] is cp. Where the plan has dynamic_cp, [1] on are of cp x dp,
+	 * then of each smaller number of the data group's ranks that a document may be on, down to 1
+	 * (wlb_dynamic_cp_smaller); a rank behind the last whole group is alone. */
 	struct wlb_comm *key_groups[WLB_KEY_GROUPS_MAX];
 	int key_group_count;
 	struct wlb_comm *data; /* dp x cp ranks that hold the same weights, cp varying fastest: gradients, optimizer */

@@ -165,6 +165,39 @@ static void check_layout(const struct expected *expected, const int *place_of)
 	wlb_groups_close(g);
 }
 
+/* Of dynamic context parallelism: cp x dp ranks and the powers of two below. */
+static const struct {
+	struct wlb_layout layout;
+	const char *groups[4];
+	int count;
+} dynamic_layouts[] = {
+	{{1, 1, 1, 1}, {"0"}, 1},
+	{{1, 2, 1, 4}, {"01234567", halves, pairs, alone}, 4},
+	{{2, 2, 1, 2}, {"0246 1357", "02 46 13 57", alone}, 3},
+	{{1, 1, 2, 4}, {"0246 1357", "02 46 13 57", alone}, 3},
+};
+
+static void documents_have_groups_of_every_size(void **state)
+{
+	static const int block[RANKS] = {0, 1, 2, 3, 4, 5, 6, 7};
+	const struct wlb_model model = model_of(8, 8, 0);
+	struct wlb_error error = {0};
+	for (size_t i = 0; i < sizeof(dynamic_layouts) / sizeof(dynamic_layouts[0]); i++) {
+		const struct wlb_plan plan = {.layout = dynamic_layouts[i].layout, .dynamic_cp = 1};
+		if (wlb_layout_ranks(&plan.layout) != wlb_comm_size(world))
+			continue;
+		struct wlb_groups *g = wlb_groups_open(world, &plan, wlb_comm_rank(world), &model, &error);
+		assert_non_null(g);
+		assert_int_equal(g->key_group_count, 1 + dynamic_layouts[i].count);
+		assert_ptr_equal(g->key_groups[0], g->cp);
+		for (int k = 0; k < dynamic_layouts[i].count; k++)
+			check_members(g->key_groups[1 + k], dynamic_layouts[i].groups[k], g->place, block);
+		assert_int_equal(wlb_groups_key_ranks(g), plan.layout.cp * plan.layout.dp);
+		wlb_groups_close(g);
+	}
+	(void)state;
+}
+
 /* In every layout above that has as many ranks as there are. */
 static void every_group_has_its_members(void **state)
 {
@@ -194,6 +227,7 @@ int main(void)
 	}
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_group_has_its_members),
+		cmocka_unit_test(documents_have_groups_of_every_size),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 	wlb_launch_close(launch); /* before MPI, see launch.h */
