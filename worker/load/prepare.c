@@ -175,8 +175,35 @@ static int count_targets(const struct wlb_dataset *dataset, const struct wlb_ste
 	return 0;
 }
 
-/* Fills one micro-batch: shards it over the context-parallel ranks, lays out its rows, and reads this rank's tokens.
- * Adds to *predicted_s the time of this rank's passes over it. */
+/* Shards a micro-batch of one replica over its context-parallel ranks. */
+static int share_of_all(struct wlb_preparer *p, size_t count, struct wlb_share *share, struct wlb_error *error)
+{
+	const struct wlb_loader_options *o = &p->options;
+	/* A single rank has all documents in order with either sharding. */
+	enum wlb_sharding sharding = o->layout.cp > 1 ? o->sharding : WLB_SHARDING_SEQUENCE;
+	if (wlb_shard(sharding, &p->time.kernels, p->tokens, count, o->layout.cp, &p->shards, error) < 0)
+		return -1;
+	*share = wlb_share_of_all(&p->shards, o->coords.cp, o->layout.tp);
+	return 0;
+}
+
+/* Shards a micro-batch of all replicas, each document over its own ranks. */
+static int share_of_places(struct wlb_preparer *p, int32_t number, size_t count, struct wlb_share *share,
+                           struct wlb_error *error)
+{
+	const struct wlb_loader_options *o = &p->options;
+	const struct wlb_place *places = p->assigner.places + p->assigner.first[number];
+	int32_t ranks = wlb_loader_key_ranks(o);
+	int rc = p->assigner.placer.all_on_all
+	                 ? wlb_shard(WLB_SHARDING_DOCUMENT, NULL, p->tokens, count, ranks, &p->shards, error)
+	                 : wlb_shard_places(p->tokens, places, count, ranks, number, &p->shards, error);
+	if (rc == 0)
+		*share = wlb_share_of_places(&p->shards, p->tokens, places, count, wlb_loader_rank(o), o->layout.tp);
+	return rc;
+}
+
+/* Fills one micro-batch: shards it, lays out this rank's rows, and reads its tokens. Adds to *predicted_s the time of
+ * its passes over it. */
 static int fill(struct wlb_preparer *p, struct wlb_rows *rows, int32_t number, double *predicted_s,
                 struct wlb_error *error)
 {
@@ -189,14 +216,17 @@ static int fill(struct wlb_preparer *p, struct wlb_rows *rows, int32_t number, d
 		return wlb_fail(error, "out of memory for a micro-batch of %zu spans", count);
 	for (size_t i = 0; i < count; i++)
 		p->tokens[i] = spans[i].tokens;
-	/* A single rank has all documents in order with either sharding. */
-	enum wlb_sharding sharding = o->layout.cp > 1 ? o->sharding : WLB_SHARDING_SEQUENCE;
-	if (wlb_shard(sharding, &p->time.kernels, p->tokens, count, o->layout.cp, &p->shards, error) < 0 ||
-	    wlb_rows_add(rows, number, &p->shards, o, &p->model, p->tile_rows, error) < 0)
+	struct wlb_share share;
+	int is_dynamic = o->packing == WLB_STRATEGY_DYNAMIC && number < o->micro_batches; /* a check is a replica's */
+	if ((is_dynamic ? share_of_places(p, number, count, &share, error) : share_of_all(p, count, &share, error)) < 0)
 		return -1;
-	*predicted_s += wlb_shards_time_s(&p->time, &p->shards, o->coords.cp, rows->list[number].rows, o->layout.pp,
+	if (share.keys == 0)
+		return 0;
+	if (wlb_rows_add(rows, number, &p->shards, &share, &p->model, p->tile_rows, error) < 0)
+		return -1;
+	*predicted_s += wlb_shards_time_s(&p->time, &p->shards, share.rank, share.rows, o->layout.pp,
 	                                  o->coords.pp == o->layout.pp - 1);
-	int rc = read_rows(rows, number, &p->shards, o->coords.cp, spans, p->dataset, p->model.vocab_size, error);
+	int rc = read_rows(rows, number, &p->shards, share.rank, spans, p->dataset, p->model.vocab_size, error);
 	p->has_wrong_id |= rc == WRONG_ID;
 	return rc < 0 ? -1 : 0;
 }

@@ -1,8 +1,8 @@
 /*
- * The part of one micro-batch that one rank works on. Documents are laid end to end, and libwlb shards them over the
- * context-parallel ranks; each context-parallel rank has `rows` rows, which its tensor-parallel ranks divide in equal
- * parts where an operation does not need all rows (sequence parallelism). The loader (worker/load) makes it, the model
- * uses it.
+ * The part of one micro-batch that one rank works on. Documents are laid end to end, and libwlb shards each over its
+ * ranks: the context-parallel ranks of a replica, or as many of all replicas' as it needs. Each has `rows` rows, which
+ * its tensor-parallel ranks divide in equal parts where an operation does not need all rows (sequence parallelism). The
+ * loader (worker/load) makes it, the model uses it.
  */
 #ifndef WORKER_MODEL_MICRO_BATCH_H
 #define WORKER_MODEL_MICRO_BATCH_H

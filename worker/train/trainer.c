@@ -358,7 +358,7 @@ static int make_model(struct wlb_trainer *t, struct wlb_error *error)
 	int stage = t->groups->coords.pp;
 	t->transformer = wlb_transformer_new(t->parameters, t->groups, split, (int)wlb_plan_in_flight(split, stage),
 	                                     wlb_pipeline_slots(split, stage), wlb_loader_max_rows(&load),
-	                                     t->plan->max_tokens, error);
+	                                     wlb_loader_max_keys(&load), error);
 	if (t->transformer == NULL)
 		return -1;
 	t->pipeline = wlb_pipeline_new(split, t->parameters, t->groups, t->transformer, t->optimizer, error);

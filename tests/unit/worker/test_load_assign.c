@@ -1,6 +1,7 @@
 /* Which replica trains which micro-batch: equal time where it is balanced, Megatron-LM's order where it is not; how
  * many micro-batches a step needs. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tests/unit/worker/loads.h"
@@ -101,6 +102,73 @@ static void context_parallel_ranks_have_equal_work(void **state)
 	struct wlb_layout layout = {1, 4, 1, 4};
 	assert_true(measure(&d, WLB_STRATEGY_BALANCED, 1, layout).flops < 0.04);
 	assert_true(measure(&d, WLB_STRATEGY_PLAIN, 1, layout).flops > 0.3);
+	loads_close(&d);
+}
+
+/* Without delay: no document waits for a later step. */
+static void dynamic_ranks_take_equal_time(void **state)
+{
+	static const struct wlb_layout dynamic[] = {{1, 1, 1, 8}, {1, 8, 1, 1}, {1, 2, 1, 4}};
+	struct loads_dataset d;
+	open_deep(&d, state);
+	for (int l = 0; l < 3; l++)
+		for (int64_t windows = 1; windows <= 2; windows++)
+			assert_true(measure(&d, WLB_STRATEGY_DYNAMIC, windows, dynamic[l]).seconds < 0.03);
+	loads_close(&d);
+}
+
+/* The most rows that a rank exchanges in a micro-batch where each of a document's ranks has as many as the first. */
+static int64_t most_exchanged(const struct wlb_placer *p, const int64_t *tokens, size_t count, int32_t ranks)
+{
+	int64_t most = 0;
+	for (int32_t m = 0; m < p->options.micro_batches; m++)
+		for (int32_t r = 0; r < ranks; r++) {
+			int64_t rows = 0;
+			for (size_t i = 0; i < count; i++) {
+				const struct wlb_place *at = &p->places[i];
+				if (at->micro_batch == m && r >= at->first_rank && r < at->first_rank + at->ranks)
+					rows += (tokens[i] + at->ranks - 1) / at->ranks * at->ranks;
+			}
+			most = rows > most ? rows : most;
+		}
+	return most;
+}
+
+/* Places few tokens, and as many as a step may have. Returns whether all documents are on all ranks. */
+static int place_any_step(const struct wlb_document_time *time, unsigned *random)
+{
+	struct wlb_layout layout = {1, 1 + rand_r(random) % 4, 1, 1 + rand_r(random) % 4};
+	int64_t window = 1 + rand_r(random) % 8, windows = 1 + rand_r(random) % 6, left = window * windows, tokens[48];
+	struct wlb_loader_options o = loads_options(WLB_STRATEGY_DYNAMIC, WLB_SHARDING_ADAPTIVE, window, windows, 1,
+	                                            rand_r(random) % 2 ? window : 0, layout);
+	int32_t ranks = layout.cp * layout.dp;
+	struct wlb_placer placer;
+	struct wlb_error error;
+	size_t count = 0;
+	while (left > 0) {
+		int64_t next = 1 + rand_r(random) % window;
+		tokens[count] = next < left ? next : left;
+		left -= tokens[count++];
+	}
+	assert_int_equal(wlb_placer_init(&placer, &o, time, &error), 0);
+	assert_int_equal(wlb_placer_place(&placer, tokens, count, o.micro_batches, &error), 0);
+	int on_all = placer.all_on_all;
+	assert_true(on_all || most_exchanged(&placer, tokens, count, ranks) <= ranks * wlb_loader_max_rows(&o));
+	wlb_placer_free(&placer);
+	return on_all;
+}
+
+static void any_step_has_places_within_what_is_reserved(void **state)
+{
+	struct loads_dataset d;
+	struct wlb_document_time time;
+	unsigned random = 1;
+	int on_all = 0;
+	open_deep(&d, state);
+	wlb_document_time_init(&time, &d.model, 1);
+	for (int trial = 0; trial < 5000; trial++)
+		on_all += place_any_step(&time, &random);
+	assert_true(on_all > 0 && on_all < 5000);
 	loads_close(&d);
 }
 
@@ -364,6 +432,13 @@ static void as_many_micro_batches_as_a_step_needs(void **state)
 		/* no more than there can be in one */
 		{WLB_STRATEGY_BALANCED, 4, 2, 1000000, 1, {1, 1, 1, 1}, 2, 500},
 		{WLB_STRATEGY_PLAIN, 5, 2, 1000000, 1, {1, 1, 1, 1}, 3, 200},
+		/* dynamic: space for one more window on all replicas, or a quarter more */
+		{WLB_STRATEGY_DYNAMIC, 16, 1, 0, 1, {1, 1, 1, 1}, 16, 200},
+		{WLB_STRATEGY_DYNAMIC, 16, 1, 0, 1, {1, 2, 1, 2}, 8, 150},
+		{WLB_STRATEGY_DYNAMIC, 16, 2, 0, 1, {1, 1, 1, 8}, 1, 250},
+		{WLB_STRATEGY_DYNAMIC, 16, 1, 100, 1, {1, 1, 1, 1}, 32, 100},
+		{WLB_STRATEGY_DYNAMIC, 16, 1, 100, 1, {1, 1, 1, 4}, 6, 100},
+		{WLB_STRATEGY_DYNAMIC, 2, 2, 0, 1, {1, 1, 1, 1}, 1, 200},
 	};
 	(void)state;
 	for (size_t i = 0; i < sizeof(choices) / sizeof(choices[0]); i++) {
@@ -436,6 +511,13 @@ static void a_loader_that_could_not_hold_its_steps_is_refused(void **state)
 	assert_says(error.message,
 	            "4 micro-batches of at most 124 tokens on 2 replicas: 8 windows of seq_length 100 need "
 	            "16 together");
+	o = loads_options(WLB_STRATEGY_DYNAMIC, WLB_SHARDING_ADAPTIVE, 100, 8, 1, 0, (struct wlb_layout){1, 2, 1, 2});
+	assert_int_equal(wlb_loader_check(&o, &error), 0);
+	o.micro_batches = (1 << 18) + 1;
+	assert_int_equal(wlb_loader_check(&o, &error), -1);
+	assert_says(error.message,
+	            "dynamic packing in 262145 micro-batches on 4 ranks (cp x dp): their product must be "
+	            "at most 1048576");
 	loads_close(&d);
 }
 
@@ -476,6 +558,9 @@ static void a_smaller_batch_has_fewer_micro_batches(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(any_step_has_places_within_what_is_reserved, fixture_setup,
+	                                        fixture_teardown),
+		cmocka_unit_test_setup_teardown(dynamic_ranks_take_equal_time, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(a_smaller_batch_has_fewer_micro_batches, fixture_setup,
 	                                        fixture_teardown),
 		cmocka_unit_test_setup_teardown(balanced_ranks_take_equal_time, fixture_setup, fixture_teardown),
