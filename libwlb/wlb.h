@@ -1001,8 +1001,8 @@ struct wlb_plan {
 	/* 1: every stage computes the head (the product with the vocabulary, the loss, their gradients) of an equal
 	 * share of the rows of each micro-batch; see wlb_plan_pass. 0: the last stage computes all of it. */
 	int32_t shared_head;
-	/* 1: each document is on as many of the cp x dp ranks as it needs (wlb_dynamic_cp); 0: on all cp ranks of a
-	 * replica. */
+	/* 0: each document is on all cp ranks of a replica. Above 0: on as many of the cp x dp ranks as it needs
+	 * (wlb_dynamic_cp), and a rank of wlb-worker reserves memory for the keys and values of so many. */
 	int32_t dynamic_cp;
 };
 

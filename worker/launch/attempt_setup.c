@@ -157,7 +157,7 @@ static int choose_split(const struct wlb_launch *launch, const struct wlb_train_
 		.account_for_embedding = options->account_for_embedding,
 		.account_for_loss = options->account_for_loss,
 		.shared_head = loading.layout.pp > 1 && settings.head_stages == WLB_HEAD_ALL,
-		.dynamic_cp = loading.packing == WLB_STRATEGY_DYNAMIC,
+		.dynamic_cp = loading.packing == WLB_STRATEGY_DYNAMIC ? wlb_loader_key_ranks(&loading) : 0,
 	};
 	plan->max_tokens = loading.max_tokens;
 	if (loading.layout.pp > 1 && settings.head_stages == WLB_HEAD_AUTO)

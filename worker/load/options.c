@@ -3,6 +3,9 @@
 static const int64_t most_seq_length = (int64_t)1
                                        << 30; /* libwlb's packer has the same limit, and that of the next line */
 static const int64_t most_windows = (int64_t)1 << 20;
+/* On 2 to 16 ranks, with the lengths of wlb_lengths_init, the documents of a rank have up to 2.6 windows together. With
+ * memory for fewer, more steps would be on groups of equal size, which have less equal work. */
+static const int64_t key_windows = 4;
 /* The limit of wlb_dynamic_cp. */
 static const int64_t most_places = (int64_t)1 << 20;
 
@@ -34,7 +37,7 @@ int64_t wlb_loader_packed_tokens(const struct wlb_loader_options *options)
 	return (int64_t)((double)options->seq_length * wlb_loader_length_ratio(options));
 }
 
-int32_t wlb_loader_key_ranks(const struct wlb_loader_options *options)
+int32_t wlb_loader_ranks(const struct wlb_loader_options *options)
 {
 	return options->layout.cp * (is_dynamic(options) ? options->layout.dp : 1);
 }
@@ -127,7 +130,7 @@ static int check_max_tokens(const struct wlb_loader_options *o, struct wlb_error
 		                "a micro-batch of at most %lld tokens cannot hold a window of seq_length %lld: raise "
 		                "the one or lower the other",
 		                (long long)o->max_tokens, (long long)o->seq_length);
-	if (o->max_tokens > most_seq_length || wlb_loader_key_ranks(o) * wlb_loader_max_rows(o) > INT32_MAX)
+	if (o->max_tokens > most_seq_length || wlb_loader_ranks(o) * wlb_loader_max_rows(o) > INT32_MAX)
 		return wlb_fail(
 			error,
 			"a micro-batch of up to %lld tokens on %d x %d ranks (cp x tp): keys and values must be "
@@ -206,6 +209,27 @@ int64_t wlb_loader_max_rows(const struct wlb_loader_options *options)
 	return divide_up(wlb_loader_rank_tokens(options), options->layout.tp) * options->layout.tp;
 }
 
+/* Whether all spans of every step fit where each is on one of the groups of `ranks` ranks: as with
+ * dynamic_micro_batches_min, of micro-batches of one group. A step of fewer windows has as many fewer micro-batches. */
+static int fit_on(const struct wlb_loader_options *o, int32_t ranks)
+{
+	int64_t most = ranks * wlb_loader_rank_tokens(o), tokens = o->global_batch_size * o->seq_length;
+	int64_t count = wlb_loader_ranks(o) / ranks * (int64_t)o->micro_batches;
+	return most >= key_windows * o->seq_length && count >= divide_up(tokens, most - o->seq_length);
+}
+
+int32_t wlb_loader_key_ranks(const struct wlb_loader_options *options)
+{
+	int32_t least = wlb_loader_ranks(options);
+	for (int32_t ranks = least; ranks > options->layout.cp;) {
+		ranks = wlb_dynamic_cp_smaller(ranks);
+		if (ranks < options->layout.cp || !fit_on(options, ranks))
+			break;
+		least = ranks;
+	}
+	return least;
+}
+
 int64_t wlb_loader_max_keys(const struct wlb_loader_options *options)
 {
 	if (!is_dynamic(options))
@@ -220,7 +244,7 @@ int32_t wlb_loader_loaded_batches(const struct wlb_loader_options *options)
 
 static int check_places(const struct wlb_loader_options *o, struct wlb_error *error)
 {
-	int32_t ranks = wlb_loader_key_ranks(o);
+	int32_t ranks = wlb_loader_ranks(o);
 	if (is_dynamic(o) && (int64_t)ranks * o->micro_batches > most_places)
 		return wlb_fail(
 			error,

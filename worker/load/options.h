@@ -42,18 +42,20 @@ int wlb_loader_micro_batches(int64_t seq_length, int64_t global_batch_size, int6
                              int64_t max_tokens, int32_t interleave, struct wlb_loader_options *options,
                              struct wlb_error *error);
 
-/* How many ranks share a micro-batch: cp, or cp x dp where documents are on as many ranks as they need. */
-int32_t wlb_loader_key_ranks(const struct wlb_loader_options *options);
-
-/* The number of this rank among these. */
+/* How many ranks share a micro-batch: cp, or cp x dp with dynamic packing; and the number of this rank among these. */
+int32_t wlb_loader_ranks(const struct wlb_loader_options *options);
 int32_t wlb_loader_rank(const struct wlb_loader_options *options);
+
+/* The ranks for whose keys a rank has memory: cp; with dynamic packing the least number, of those that a document may
+ * be on and at least cp, on which all documents of every step fit, and that have space for the tokens of four windows.
+ */
+int32_t wlb_loader_key_ranks(const struct wlb_loader_options *options);
 
 /* The most tokens that a rank's documents of a micro-batch may have, on all their ranks together. */
 int64_t wlb_loader_max_keys(const struct wlb_loader_options *options);
 
 /* The most tokens, and the most rows, that a micro-batch may have on a rank. */
 int64_t wlb_loader_rank_tokens(const struct wlb_loader_options *options);
-
 int64_t wlb_loader_max_rows(const struct wlb_loader_options *options);
 
 /* The most micro-batches that a rank loads in a step: those that it trains, and the one of a check. */

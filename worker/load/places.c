@@ -8,7 +8,7 @@
 int wlb_placer_init(struct wlb_placer *p, const struct wlb_loader_options *options,
                     const struct wlb_document_time *time, struct wlb_error *error)
 {
-	size_t slots = (size_t)wlb_loader_key_ranks(options) * (size_t)options->micro_batches;
+	size_t slots = (size_t)wlb_loader_ranks(options) * (size_t)options->micro_batches;
 	*p = (struct wlb_placer){
 		.options = *options,
 		.time = time,
@@ -36,8 +36,8 @@ void wlb_placer_free(struct wlb_placer *p)
  * first one has, which has the remainder. */
 static int fits_exchanges(struct wlb_placer *p, const int64_t *tokens, size_t count, int32_t micro_batches)
 {
-	int32_t ranks = wlb_loader_key_ranks(&p->options);
-	int64_t most = ranks * wlb_loader_rank_tokens(&p->options);
+	int32_t ranks = wlb_loader_ranks(&p->options);
+	int64_t most = wlb_loader_max_keys(&p->options);
 	memset(p->exchanged, 0, (size_t)ranks * (size_t)micro_batches * sizeof(*p->exchanged));
 	for (size_t i = 0; i < count; i++) {
 		const struct wlb_place *place = &p->places[i];
@@ -51,16 +51,17 @@ static int fits_exchanges(struct wlb_placer *p, const int64_t *tokens, size_t co
 	return 1;
 }
 
-/* A micro-batch of all ranks has space for as many tokens as those of all replicas together. */
-static int place_all_on_all(struct wlb_placer *p, const int64_t *tokens, size_t count, int32_t micro_batches,
-                            struct wlb_error *error)
+static int place_in_groups(struct wlb_placer *p, const int64_t *tokens, size_t count, int32_t micro_batches,
+                           struct wlb_error *error)
 {
-	int64_t most = p->options.layout.dp * p->options.max_tokens;
-	if (wlb_balancer_pack(p->balancer, tokens, count, micro_batches, most, p->bin_of, error) != 0)
+	int32_t ranks = wlb_loader_key_ranks(&p->options), groups = wlb_loader_ranks(&p->options) / ranks;
+	if (wlb_balancer_pack(p->balancer, tokens, count, groups * micro_batches, wlb_loader_max_keys(&p->options),
+	                      p->bin_of, error) != 0)
 		return -1;
 	for (size_t i = 0; i < count; i++)
-		p->places[i] =
-			(struct wlb_place){.micro_batch = p->bin_of[i], .ranks = wlb_loader_key_ranks(&p->options)};
+		p->places[i] = (struct wlb_place){.micro_batch = p->bin_of[i] / groups,
+		                                  .first_rank = p->bin_of[i] % groups * ranks,
+		                                  .ranks = ranks};
 	return 0;
 }
 
@@ -70,8 +71,8 @@ int wlb_placer_place(struct wlb_placer *p, const int64_t *tokens, size_t count, 
 	if (wlb_grow((void **)&p->places, &p->places_capacity, count, sizeof(*p->places)) < 0 ||
 	    wlb_grow((void **)&p->bin_of, &p->bin_of_capacity, count, sizeof(*p->bin_of)) < 0)
 		return wlb_fail(error, "out of memory for the places of %zu spans", count);
-	int rc = wlb_dynamic_cp_by_work(wlb_document_s, p->time, tokens, count, wlb_loader_key_ranks(&p->options),
+	int rc = wlb_dynamic_cp_by_work(wlb_document_s, p->time, tokens, count, wlb_loader_ranks(&p->options),
 	                                micro_batches, wlb_loader_rank_tokens(&p->options), p->places, p->loads, error);
-	p->all_on_all = rc > 0 || (rc == 0 && !fits_exchanges(p, tokens, count, micro_batches));
-	return p->all_on_all ? place_all_on_all(p, tokens, count, micro_batches, error) : rc;
+	p->in_groups = rc > 0 || (rc == 0 && !fits_exchanges(p, tokens, count, micro_batches));
+	return p->in_groups ? place_in_groups(p, tokens, count, micro_batches, error) : rc;
 }

@@ -1,8 +1,9 @@
 /*
  * Decides on which of the cp x dp ranks, and in which micro-batch, each span of a step runs with dynamic packing: as
  * wlb_dynamic_cp_by_work places it, by predicted seconds. Where that finds no place for a span, or a rank would
- * exchange more keys than memory is reserved for, as happens with few tokens on many ranks, all spans of the step are
- * on all ranks. Equal inputs give equal places: every rank computes those of all.
+ * exchange more keys than memory is reserved for, as happens with few tokens on many ranks, each span of the
+ * step is on one of the groups of wlb_loader_key_ranks ranks. Equal inputs give equal places: every rank computes those
+ * of all.
  */
 #ifndef WORKER_LOAD_PLACES_H
 #define WORKER_LOAD_PLACES_H
@@ -15,11 +16,13 @@
 
 struct wlb_placer {
 	struct wlb_place *places; /* of each span of the last step */
-	int all_on_all;           /* 1: all spans of that step are on all ranks */
+	/* 1: each span of that step is on a group of wlb_loader_key_ranks ranks, where all spans of the group together
+	 * are to be divided: each by itself could leave a rank with more tokens than it has space for. */
+	int in_groups;
 
 	struct wlb_loader_options options;
 	const struct wlb_document_time *time;
-	struct wlb_balancer *balancer; /* where all are on all */
+	struct wlb_balancer *balancer; /* of groups */
 	struct wlb_load *loads;        /* [ranks * micro_batches], as is the next */
 	int64_t *exchanged;            /* rows of keys that each rank exchanges in each micro-batch */
 	int32_t *bin_of;               /* [spans], with its capacity, as places */

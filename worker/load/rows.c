@@ -100,8 +100,9 @@ size_t wlb_rows_elements_max(const struct wlb_loader_options *o, int tile_rows)
 {
 	size_t n = (size_t)wlb_loader_max_rows(o), tokens = (size_t)wlb_loader_max_keys(o);
 	size_t ranks = (size_t)wlb_loader_key_ranks(o);
+	int has_exchanges = wlb_loader_ranks(o) > 1;
 	size_t count = aligned(n + 1) + 2 * aligned(n) + aligned(n * SEGMENT_WORDS);
-	if (ranks > 1)
+	if (has_exchanges)
 		count += aligned(tokens) + aligned(n * ranks);
 	if (tile_rows > 0) {
 		size_t tiles = tokens / (size_t)tile_rows + 1;

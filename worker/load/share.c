@@ -12,7 +12,15 @@ static int64_t multiple_up(int64_t value, int64_t of)
 	return (value + of - 1) / of * of;
 }
 
-struct wlb_share wlb_share_of_all(const struct wlb_shards *shards, int32_t rank, int32_t tp)
+int32_t wlb_share_group(int32_t ranks, int32_t all)
+{
+	int32_t group = 1;
+	for (int32_t size = all; size > ranks; size = wlb_dynamic_cp_smaller(size))
+		group++;
+	return group;
+}
+
+struct wlb_share wlb_share_of_all(const struct wlb_shards *shards, int32_t group, int32_t rank, int32_t tp)
 {
 	struct wlb_share share = {.rank = rank, .own_rows = rows_of(shards, rank), .keys = shards->tokens};
 	for (int32_t r = 0; r < shards->ranks; r++)
@@ -21,7 +29,7 @@ struct wlb_share wlb_share_of_all(const struct wlb_shards *shards, int32_t rank,
 	share.has_exchanges = shards->ranks > 1;
 	share.exchanged = shards->ranks * share.rows;
 	share.part_count = 1;
-	share.parts[0] = (struct wlb_key_part){.exchange = {.rows = share.rows, .own_rows = share.rows},
+	share.parts[0] = (struct wlb_key_part){.exchange = {.group = group, .rows = share.rows, .own_rows = share.rows},
 	                                       .ranks = shards->ranks,
 	                                       .tokens = shards->tokens};
 	return share;
@@ -48,15 +56,6 @@ static struct rows part_rows(const struct wlb_key_part *part, const struct wlb_s
 		rows.count += shards->shards[s].q_count;
 	}
 	return rows;
-}
-
-/* Returns the number of the group of `ranks` ranks among those of `all` (struct wlb_groups.key_groups). */
-static int32_t group_of(int32_t ranks, int32_t all)
-{
-	int32_t group = 1;
-	for (int32_t size = all; size > ranks; size = wlb_dynamic_cp_smaller(size))
-		group++;
-	return group;
 }
 
 /* Lists the documents of the rank, a part for each number of ranks. */
@@ -86,8 +85,9 @@ struct wlb_share wlb_share_of_places(const struct wlb_shards *shards, const int6
 	list_parts(&share, tokens, places, count);
 	for (struct wlb_key_part *part = share.parts; part < share.parts + share.part_count; part++) {
 		const struct rows own = part_rows(part, shards, rank);
-		part->exchange = (struct wlb_exchange){
-			.group = group_of(part->ranks, shards->ranks), .own_first = own.first, .own_rows = own.count};
+		part->exchange = (struct wlb_exchange){.group = wlb_share_group(part->ranks, shards->ranks),
+		                                       .own_first = own.first,
+		                                       .own_rows = own.count};
 		for (int32_t r = part->first_rank; r < part->first_rank + part->ranks; r++) {
 			const struct rows rows = part_rows(part, shards, r);
 			if (rows.count > part->exchange.rows)

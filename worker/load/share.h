@@ -29,11 +29,14 @@ struct wlb_share {
 	int64_t exchanged; /* rows, of all ranks in all exchanges */
 };
 
-/* The share of context-parallel rank `rank`, where all ranks have parts of all documents and equally many rows. */
-struct wlb_share wlb_share_of_all(const struct wlb_shards *shards, int32_t rank, int32_t tp);
+/* The number of the group of `ranks` of all cp x dp ranks in key_groups of struct wlb_groups. */
+int32_t wlb_share_group(int32_t ranks, int32_t all);
 
-/* The share where document i of the micro-batch, of tokens[i] tokens, is on the ranks places[i], from which wlb_shard
- * or wlb_shard_places has made the shards. The documents are in descending order of their ranks, then in the order of
+/* The share of rank `rank` of a group, whose ranks all have parts of all documents and equally many rows. */
+struct wlb_share wlb_share_of_all(const struct wlb_shards *shards, int32_t group, int32_t rank, int32_t tp);
+
+/* The share where document i of the micro-batch, of tokens[i] tokens, is on the ranks places[i], from which
+ * wlb_shard_places has made the shards. The documents are in descending order of their ranks, then in the order of
  * the first. */
 struct wlb_share wlb_share_of_places(const struct wlb_shards *shards, const int64_t *tokens,
                                      const struct wlb_place *places, size_t count, int32_t rank, int32_t tp);

@@ -93,7 +93,7 @@ static void place_kept(const struct wlb_transformer *t, struct wlb_layer_activat
 static void place_recomputed(const struct wlb_transformer *t, struct wlb_layer_activations *layer,
                              const struct sizes *s, struct arena *arena)
 {
-	layer->kv_all = t->key_ranks > 1 ? take(arena, s->tokens, 2 * s->kv) : NULL;
+	layer->kv_all = t->has_exchanges ? take(arena, s->tokens, 2 * s->kv) : NULL;
 	if (s->norms_before) {
 		layer->norm = take(arena, s->share, s->hidden);
 		layer->post_norm = take(arena, s->share, s->hidden);
@@ -192,7 +192,7 @@ static void place_scratch(struct wlb_transformer *t, const struct sizes *s, stru
 		scratch->gathered = take(arena, s->rows, s->hidden);
 		scratch->addend = take(arena, s->rows, s->hidden);
 	}
-	if (t->key_ranks > 1) {
+	if (t->has_exchanges) {
 		scratch->d_kv_all = take(arena, s->tokens > s->rows ? s->tokens : s->rows, 2 * s->kv);
 		scratch->kv_ranks = take(arena, t->key_ranks * s->rows, 2 * s->kv);
 	}
@@ -330,7 +330,8 @@ struct wlb_transformer *wlb_transformer_new(const struct wlb_parameters *paramet
 		.groups = groups,
 		.tp = groups->tp,
 		.tp_size = wlb_comm_size(groups->tp),
-		.key_ranks = wlb_groups_key_ranks(groups),
+		.key_ranks = split->dynamic_cp > 0 ? split->dynamic_cp : wlb_comm_size(groups->cp),
+		.has_exchanges = wlb_comm_size(split->dynamic_cp > 0 ? groups->data : groups->cp) > 1,
 		.recompute = split->recompute,
 		.recompute_layers = split->recompute_layers,
 		.rotated_pairs = (int)wlb_model_rotary_dim(&parameters->shape) / 2,

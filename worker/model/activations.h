@@ -15,7 +15,7 @@ struct wlb_scratch {
 	/* tensor parallelism */
 	void *gathered; /* [n, h] rows of all tensor-parallel ranks; NULL where tp is 1, as is the next */
 	void *addend;   /* [n, h] this rank's addend of a sum over ranks */
-	/* context parallelism; NULL where key_ranks is 1 */
+	/* context parallelism; NULL without exchanges */
 	void *kv_ranks; /* [key_ranks, n, 2 kv] keys and values of all ranks that exchange them, or their gradients */
 	void *d_kv_all; /* [tokens or, if they are more, n rows of 2 kv] */
 	/* of the micro-batch */
@@ -41,7 +41,8 @@ struct wlb_transformer {
 	const struct wlb_groups *groups;
 	struct wlb_comm *tp;
 	int tp_size;
-	int key_ranks; /* the most that exchange keys and values with each other */
+	int key_ranks;     /* whose keys and values there is memory for */
+	int has_exchanges; /* 1: micro-batches may have some */
 	enum wlb_recompute recompute;
 	int recompute_layers; /* FULL: of each chunk, its first layers; 0: all */
 	double *frequencies;  /* [kinds of angles, rotated_pairs], of the rotary embeddings; device memory */

@@ -172,20 +172,11 @@ struct wlb_groups *wlb_groups_open(struct wlb_comm *world, const struct wlb_plan
 	groups->coords = wlb_layout_coordinates(&plan->layout, place);
 	groups->world = world;
 	if (open_groups(groups, plan->shared_head, model, error) == 0 && open_pipeline(groups, error) == 0 &&
-	    (!plan->dynamic_cp || open_key_groups(groups, error) == 0) &&
+	    (plan->dynamic_cp == 0 || open_key_groups(groups, error) == 0) &&
 	    (!plan->shared_head || open_shared_head(groups, error) == 0))
 		return groups;
 	wlb_groups_close(groups);
 	return NULL;
-}
-
-int wlb_groups_key_ranks(const struct wlb_groups *groups)
-{
-	int most = 1;
-	for (int i = 0; i < groups->key_group_count; i++)
-		if (wlb_comm_size(groups->key_groups[i]) > most)
-			most = wlb_comm_size(groups->key_groups[i]);
-	return most;
 }
 
 void wlb_groups_progress(const struct wlb_groups *groups)

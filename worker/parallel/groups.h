@@ -42,8 +42,6 @@ struct wlb_groups {
  * with the reason on failure. */
 struct wlb_groups *wlb_groups_open(struct wlb_comm *world, const struct wlb_plan *plan, int place,
                                    const struct wlb_model *model, struct wlb_error *error);
-/* Returns the size of the largest of the key groups. */
-int wlb_groups_key_ranks(const struct wlb_groups *groups);
 /* Returns 1 where `stage` is one of those before the last, and the stages share the head. */
 static inline int wlb_groups_share_head(const struct wlb_groups *groups, int stage)
 {

@@ -134,14 +134,16 @@ static int64_t most_exchanged(const struct wlb_placer *p, const int64_t *tokens,
 	return most;
 }
 
-/* Places few tokens, and as many as a step may have. Returns whether all documents are on all ranks. */
+/* Places few tokens, and as many as a step may have. Returns whether all documents are on groups of
+ * as many ranks. */
 static int place_any_step(const struct wlb_document_time *time, unsigned *random)
 {
-	struct wlb_layout layout = {1, 1 + rand_r(random) % 4, 1, 1 + rand_r(random) % 4};
-	int64_t window = 1 + rand_r(random) % 8, windows = 1 + rand_r(random) % 6, left = window * windows, tokens[48];
+	struct wlb_layout layout = {1, 1 + rand_r(random) % 4, 1, 1 + rand_r(random) % 8};
+	int64_t window = 1 + rand_r(random) % 8, windows = 1 + rand_r(random) % 16, left = window * windows,
+		tokens[128];
 	struct wlb_loader_options o = loads_options(WLB_STRATEGY_DYNAMIC, WLB_SHARDING_ADAPTIVE, window, windows, 1,
 	                                            rand_r(random) % 2 ? window : 0, layout);
-	int32_t ranks = layout.cp * layout.dp;
+	int32_t ranks = layout.cp * layout.dp, reserved = wlb_loader_key_ranks(&o);
 	struct wlb_placer placer;
 	struct wlb_error error;
 	size_t count = 0;
@@ -152,10 +154,14 @@ static int place_any_step(const struct wlb_document_time *time, unsigned *random
 	}
 	assert_int_equal(wlb_placer_init(&placer, &o, time, &error), 0);
 	assert_int_equal(wlb_placer_place(&placer, tokens, count, o.micro_batches, &error), 0);
-	int on_all = placer.all_on_all;
-	assert_true(on_all || most_exchanged(&placer, tokens, count, ranks) <= ranks * wlb_loader_max_rows(&o));
+	int in_groups = placer.in_groups;
+	assert_in_range(reserved, layout.cp, ranks);
+	assert_true(in_groups ||
+	            most_exchanged(&placer, tokens, count, ranks) <= reserved * wlb_loader_rank_tokens(&o));
+	for (size_t i = 0; i < count && in_groups; i++)
+		assert_int_equal(placer.places[i].ranks, reserved);
 	wlb_placer_free(&placer);
-	return on_all;
+	return in_groups;
 }
 
 static void any_step_has_places_within_what_is_reserved(void **state)
@@ -163,12 +169,12 @@ static void any_step_has_places_within_what_is_reserved(void **state)
 	struct loads_dataset d;
 	struct wlb_document_time time;
 	unsigned random = 1;
-	int on_all = 0;
+	int in_groups = 0;
 	open_deep(&d, state);
 	wlb_document_time_init(&time, &d.model, 1);
 	for (int trial = 0; trial < 5000; trial++)
-		on_all += place_any_step(&time, &random);
-	assert_true(on_all > 0 && on_all < 5000);
+		in_groups += place_any_step(&time, &random);
+	assert_true(in_groups > 0 && in_groups < 5000);
 	loads_close(&d);
 }
 

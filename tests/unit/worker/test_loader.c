@@ -156,7 +156,7 @@ static int32_t *exchange(const struct loads_group *g, int rank, int micro_batch)
 			const struct loads_batch *b = &batches[r * g->options.micro_batches];
 			const struct wlb_exchange *x = exchange_with(b, wanted->group);
 			assert_int_equal(x->rows, wanted->rows);
-			assert_true(x->own_rows <= x->rows && x->own_first + x->own_rows <= b->about.own_rows);
+			assert_true(x->own_rows <= x->rows && x->own_first + x->own_rows <= b->about.rows);
 			memcpy(ids + at, b->ids + x->own_first, (size_t)x->own_rows * sizeof(*ids));
 		}
 	}
@@ -175,7 +175,7 @@ static int check_places(const struct loads_group *g, int micro_batch)
 			assert_int_equal(b->about.rows, 0);
 			continue;
 		}
-		int64_t reserved = g->ranks * wlb_loader_max_rows(&g->options);
+		int64_t reserved = wlb_loader_key_ranks(&g->options) * wlb_loader_max_rows(&g->options);
 		int64_t exchanged = loads_exchanged(&b->about, &g->options.layout);
 		assert_true(b->about.rows > 0 && b->about.tokens <= reserved && exchanged <= reserved);
 		int32_t *ids = exchange(g, r, micro_batch), *ordered = malloc((size_t)b->about.tokens * sizeof(*ids));
