@@ -29,7 +29,7 @@ double wlb_loader_length_ratio(const struct wlb_loader_options *options)
 {
 	struct wlb_packer_options packer;
 	wlb_loader_packer_options(options, &packer);
-	return has_equal_lengths(options) || is_dynamic(options) ? 1.0 : packer.max_length_ratio;
+	return has_equal_lengths(options) ? 1.0 : packer.max_length_ratio;
 }
 
 int64_t wlb_loader_packed_tokens(const struct wlb_loader_options *options)
@@ -139,14 +139,13 @@ static int check_max_tokens(const struct wlb_loader_options *o, struct wlb_error
 	return 0;
 }
 
-/* Of dynamic packing, else 0: the tokens beyond those of a replica's windows with which no step needs more
- * micro-batches than its windows do. */
-static int64_t spare_tokens(const struct wlb_loader_options *o, int64_t windows)
+/* Returns the limit of a micro-batch for so many windows where none is given. With dynamic packing it is one with which
+ * no step needs more micro-batches than its windows do: all replicas together have space for one window more. */
+static int64_t usual_max_tokens(const struct wlb_loader_options *o, int64_t windows)
 {
-	int64_t quarter = divide_up(windows * o->seq_length, 4), longest = divide_up(o->seq_length, o->layout.dp);
-	if (!is_dynamic(o))
-		return 0;
-	return quarter > longest ? quarter : longest;
+	int64_t packed = windows * wlb_loader_packed_tokens(o);
+	int64_t least = windows * o->seq_length + divide_up(o->seq_length, o->layout.dp);
+	return is_dynamic(o) && packed < least ? least : packed;
 }
 
 /* Returns the number of micro-batches of a replica: Megatron-LM's, or more where the step would not fit. */
@@ -164,6 +163,8 @@ static int64_t choose_micro_batches(const struct wlb_loader_options *o, int64_t 
 static int64_t most_tokens(const struct wlb_loader_options *o)
 {
 	int64_t packed = wlb_loader_packed_tokens(o), windows = o->global_batch_size;
+	if (is_dynamic(o))
+		return o->seq_length * windows;
 	return packed * (has_equal_lengths(o) ? divide_up(windows, wlb_loader_bins(o)) : windows);
 }
 
@@ -179,10 +180,7 @@ int wlb_loader_micro_batches(int64_t seq_length, int64_t global_batch_size, int6
 	if (windows_per_micro_batch < 1 || windows_per_micro_batch > global_batch_size)
 		return wlb_fail(error, "micro_batch_size is %lld: it must be between 1 and global_batch_size %lld",
 		                (long long)windows_per_micro_batch, (long long)global_batch_size);
-	o.max_tokens = max_tokens;
-	if (max_tokens == 0)
-		o.max_tokens = windows_per_micro_batch * wlb_loader_packed_tokens(&o) +
-		               spare_tokens(&o, windows_per_micro_batch);
+	o.max_tokens = max_tokens == 0 ? usual_max_tokens(&o, windows_per_micro_batch) : max_tokens;
 	if (o.max_tokens < seq_length)
 		return check_max_tokens(&o, error);
 	int64_t count = choose_micro_batches(&o, windows_per_micro_batch, interleave);

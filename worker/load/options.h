@@ -34,10 +34,11 @@ struct wlb_loader_options {
 
 /* Sets seq_length, global_batch_size, micro_batches and max_tokens, from options->packing and options->layout, so that
  * every step of the run fits. `windows_per_micro_batch` is Megatron-LM's micro-batch size; max_tokens 0 uses the limit
- * of the strategy: 1.25 times the tokens of that many windows for balanced and greedy packing, once for fixed and
- * plain, and for dynamic as many more than once as every step needs. The number of micro-batches is global_batch_size /
- * (windows x dp), rounded up, and up to a multiple of pp where interleave > 1; raised where max_tokens is so small that
- * the step would not fit. Returns -1 with numbers and rule where no number fits (max_tokens below seq_length). */
+ * of the strategy: once the tokens of that many windows for fixed and plain packing, else 1.25 times, and for dynamic
+ * at least so many that all replicas together have space for one window more. The number of micro-batches is
+ * global_batch_size / (windows x dp), rounded up, and up to a multiple of pp where interleave > 1; raised where
+ * max_tokens is so small that the step would not fit. Returns -1 with numbers and rule where no number fits (max_tokens
+ * below seq_length). */
 int wlb_loader_micro_batches(int64_t seq_length, int64_t global_batch_size, int64_t windows_per_micro_batch,
                              int64_t max_tokens, int32_t interleave, struct wlb_loader_options *options,
                              struct wlb_error *error);
