@@ -188,9 +188,9 @@ static double runtime_bytes(const struct wlb_plan *plan, const struct wlb_machin
 {
 	const struct wlb_layout *l = &plan->layout;
 	int communicators = (l->tp > 1) + (l->cp > 1) + (l->pp > 1) + (l->dp * l->cp > 1);
-	/* Those of each number of ranks that a document may be on. */
+	/* Those of each other number of ranks that a document may be on. */
 	for (int32_t ranks = plan->dynamic_cp > 0 ? l->dp * l->cp : 1; ranks > 1; ranks = wlb_dynamic_cp_smaller(ranks))
-		communicators++;
+		communicators += ranks != l->cp;
 	return machine->blocking_messages ? 0.0 : options->context_bytes + (double)COMMUNICATOR_BYTES * communicators;
 }
 

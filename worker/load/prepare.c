@@ -220,7 +220,8 @@ static int share_of_group(struct wlb_preparer *p, struct documents *d, struct wl
 		return 0;
 	if (wlb_shard(WLB_SHARDING_DOCUMENT, NULL, d->tokens, d->count, ranks, &p->shards, error) < 0)
 		return -1;
-	*share = wlb_share_of_all(&p->shards, wlb_share_group(ranks, wlb_loader_ranks(o)), rank, o->layout.tp);
+	*share = wlb_share_of_all(&p->shards, wlb_share_group(ranks, wlb_loader_ranks(o), o->layout.cp), rank,
+	                          o->layout.tp);
 	return 0;
 }
 
@@ -231,7 +232,7 @@ static int share_of_places(struct wlb_preparer *p, int32_t number, const struct 
 	const struct wlb_loader_options *o = &p->options;
 	if (wlb_shard_places(d->tokens, d->places, d->count, wlb_loader_ranks(o), number, &p->shards, error) < 0)
 		return -1;
-	*share = wlb_share_of_places(&p->shards, d->tokens, d->places, d->count, wlb_loader_rank(o), o->layout.tp);
+	*share = wlb_share_of_places(&p->shards, d->tokens, d->places, d->count, wlb_loader_rank(o), &o->layout);
 	return 0;
 }
 

@@ -12,11 +12,13 @@ static int64_t multiple_up(int64_t value, int64_t of)
 	return (value + of - 1) / of * of;
 }
 
-int32_t wlb_share_group(int32_t ranks, int32_t all)
+int32_t wlb_share_group(int32_t ranks, int32_t all, int32_t cp)
 {
 	int32_t group = 1;
+	if (ranks == cp)
+		return 0;
 	for (int32_t size = all; size > ranks; size = wlb_dynamic_cp_smaller(size))
-		group++;
+		group += size != cp;
 	return group;
 }
 
@@ -77,15 +79,16 @@ static void list_parts(struct wlb_share *share, const int64_t *tokens, const str
 }
 
 struct wlb_share wlb_share_of_places(const struct wlb_shards *shards, const int64_t *tokens,
-                                     const struct wlb_place *places, size_t count, int32_t rank, int32_t tp)
+                                     const struct wlb_place *places, size_t count, int32_t rank,
+                                     const struct wlb_layout *layout)
 {
 	struct wlb_share share = {.rank = rank, .own_rows = rows_of(shards, rank)};
 	/* A document of fewer tokens than ranks leaves ranks without a row; they still exchange keys. */
-	share.rows = multiple_up(share.own_rows > 0 ? share.own_rows : 1, tp);
+	share.rows = multiple_up(share.own_rows > 0 ? share.own_rows : 1, layout->tp);
 	list_parts(&share, tokens, places, count);
 	for (struct wlb_key_part *part = share.parts; part < share.parts + share.part_count; part++) {
 		const struct rows own = part_rows(part, shards, rank);
-		part->exchange = (struct wlb_exchange){.group = wlb_share_group(part->ranks, shards->ranks),
+		part->exchange = (struct wlb_exchange){.group = wlb_share_group(part->ranks, shards->ranks, layout->cp),
 		                                       .own_first = own.first,
 		                                       .own_rows = own.count};
 		for (int32_t r = part->first_rank; r < part->first_rank + part->ranks; r++) {

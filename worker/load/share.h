@@ -30,7 +30,7 @@ struct wlb_share {
 };
 
 /* The number of the group of `ranks` of all cp x dp ranks in key_groups of struct wlb_groups. */
-int32_t wlb_share_group(int32_t ranks, int32_t all);
+int32_t wlb_share_group(int32_t ranks, int32_t all, int32_t cp);
 
 /* The share of rank `rank` of a group, whose ranks all have parts of all documents and equally many rows. */
 struct wlb_share wlb_share_of_all(const struct wlb_shards *shards, int32_t group, int32_t rank, int32_t tp);
@@ -39,7 +39,8 @@ struct wlb_share wlb_share_of_all(const struct wlb_shards *shards, int32_t group
  * wlb_shard_places has made the shards. The documents are in descending order of their ranks, then in the order of
  * the first. */
 struct wlb_share wlb_share_of_places(const struct wlb_shards *shards, const int64_t *tokens,
-                                     const struct wlb_place *places, size_t count, int32_t rank, int32_t tp);
+                                     const struct wlb_place *places, size_t count, int32_t rank,
+                                     const struct wlb_layout *layout);
 
 /* Returns the place of a token of the micro-batch, which is of the rank's documents, among the rank's keys. */
 int64_t wlb_share_key(const struct wlb_share *share, int64_t token);

@@ -61,10 +61,12 @@ static int open_key_group(struct wlb_groups *g, int size, struct wlb_error *erro
 static int open_key_groups(struct wlb_groups *g, struct wlb_error *error)
 {
 	int size = g->layout.cp * g->layout.dp;
-	for (; size > 1; size = wlb_dynamic_cp_smaller(size))
-		if (open_key_group(g, size, error) < 0)
+	for (;; size = wlb_dynamic_cp_smaller(size)) {
+		if (size != g->layout.cp && open_key_group(g, size, error) < 0)
 			return -1;
-	return open_key_group(g, 1, error);
+		if (size == 1)
+			return 0;
+	}
 }
 
 /* The edges of the ring of stages that are split off together: no stage has two of them. Edge i joins stage i and the

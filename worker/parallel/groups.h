@@ -14,8 +14,8 @@ struct wlb_groups {
 	struct wlb_comm *world; /* the caller's */
 	struct wlb_comm *tp;    /* the ranks that share every layer's matrices */
 	struct wlb_comm *cp;    /* the ranks that share every micro-batch's tokens */
-	/* Groups whose ranks exchange keys and values: [0] is cp. Where the plan has dynamic_cp, [1] on are of cp x dp,
-	 * then of each smaller number of the data group's ranks that a document may be on, down to 1
+	/* Groups whose ranks exchange keys and values: [0] is cp. Where the plan has dynamic_cp, [1] on are of the
+	 * other numbers of the data group's ranks that a document may be on, the greatest first
 	 * (wlb_dynamic_cp_smaller); a rank behind the last whole group is alone. */
 	struct wlb_comm *key_groups[WLB_KEY_GROUPS_MAX];
 	int key_group_count;

@@ -96,7 +96,7 @@ int loads_group_ranks(int group, const struct wlb_layout *layout)
 	if (group == 0)
 		return layout->cp;
 	int ranks = layout->cp * layout->dp;
-	for (int i = 1; i < group; i++) {
+	for (int i = ranks != layout->cp; i < group; i += ranks != layout->cp) {
 		int power = 1;
 		while (2 * power < ranks)
 			power *= 2;

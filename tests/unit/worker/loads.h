@@ -35,7 +35,7 @@ struct loads_batch {
 };
 struct loads_batch loads_fetch(struct wlb_device *device, const struct wlb_micro_batch *batch,
                                const struct wlb_layout *layout);
-/* How many ranks a key group of struct wlb_groups has: cp, then cp x dp and the powers of two below. */
+/* How many ranks a key group of struct wlb_groups has: cp, then cp x dp and the powers of two below but for cp. */
 int loads_group_ranks(int group, const struct wlb_layout *layout);
 /* Rows of all ranks in the exchanges of a micro-batch. */
 int64_t loads_exchanged(const struct wlb_micro_batch *batch, const struct wlb_layout *layout);
