@@ -2,6 +2,9 @@
 
 enum { PADDING = -1 };
 
+_Static_assert((int)WLB_EXCHANGES_MAX >= (int)WLB_DYNAMIC_CP_SIZES,
+               "a rank has documents on each number of ranks at most");
+
 static int64_t rows_of(const struct wlb_shards *shards, int32_t rank)
 {
 	return shards->first_row[rank + 1] - shards->first_row[rank];

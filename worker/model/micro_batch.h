@@ -11,7 +11,7 @@
 
 #include "kernels/ops.h"
 
-enum { WLB_EXCHANGES_MAX = 23 };
+enum { WLB_EXCHANGES_MAX = 22 };
 
 /* Rows whose keys and values the ranks of a group exchange: so many of each rank, padded where it has fewer. */
 struct wlb_exchange {
