@@ -52,6 +52,10 @@ static const struct defaults {
 	[WLB_FAMILY_NEMOTRON] = {0, 0, 4096, 0, 0, 1e-5, 1e4, 0, WINDOW_NONE, 0},
 	[WLB_FAMILY_GEMMA2] = {4, 256, 8192, 4096, 0, 1e-6, 1e4, 1, WINDOW_PATTERN, 2},
 	[WLB_FAMILY_GEMMA3] = {4, 256, 131072, 4096, 0, 1e-6, 1e6, 1, WINDOW_PATTERN, 6},
+	[WLB_FAMILY_QWEN2_MOE] = {16, 0, 32768, 4096, 0, 1e-6, 1e4, 0, WINDOW_LAST, 0},
+	[WLB_FAMILY_DEEPSEEK_V2] = {0, 0, 2048, 0, 0, 1e-6, 1e4, 0, WINDOW_NONE, 0},
+	[WLB_FAMILY_DEEPSEEK_V3] = {0, 0, 4096, 0, 0, 1e-6, 1e4, 0, WINDOW_NONE, 0},
+	[WLB_FAMILY_GPT_OSS] = {8, 64, 131072, 128, 0, 1e-5, 1.5e5, 0, WINDOW_PATTERN, 2},
 };
 
 static const int64_t default_max_window_layers = 28; /* of the families with WINDOW_LAST */

@@ -13,8 +13,8 @@ enum wlb_model_use {
  * else Llama's; defaults are those of its class in Transformers. Required: hidden_size, intermediate_size,
  * num_hidden_layers, num_attention_heads, vocab_size. To train, refuses what changes the computation to what is not
  * known (model_keys.h, model_rope.h). To plan, passes over what changes neither matrices nor their number, but for
- * sliding_window. Refuses latent attention in any case, and experts and other activations but to plan a family that has
- * them. The message names file, field, value and rule. Ends in wlb_model_check. */
+ * sliding_window. Refuses experts, latent attention and other activations but to plan a family that has them. The
+ * message names file, field, value and rule. Ends in wlb_model_check. */
 int wlb_model_config_read(const char *path, enum wlb_model_use use, struct wlb_model *model, struct wlb_error *error);
 
 #endif

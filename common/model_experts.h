@@ -6,9 +6,11 @@
 
 #include "libwlb/wlb.h"
 
-/* Sets num_experts, num_experts_per_tok and, of one expert, intermediate_size, which holds that of the file; of a
- * family without experts nothing. Defaults are those of the family's class in Transformers. Refuses a file in which
- * some layers have no experts. */
+/* Sets what a family with experts has beside others: counts and sizes of experts, shared ones and first layers without
+ * them, and what latent attention has; num_key_value_heads, head_dim and intermediate_size, which hold those of the
+ * file, become those of that attention and of one expert. Of a family without experts sets nothing. Defaults are those
+ * of the family's class in Transformers, but that kv_lora_rank and the sizes of heads must be given. Refuses a file in
+ * which other layers than the first ones have no experts. */
 int wlb_model_experts_read(const json_t *config, struct wlb_model *model, struct wlb_error *error);
 
 #endif

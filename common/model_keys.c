@@ -23,6 +23,7 @@ struct keys {
 	int of_shape;   /* the rule holds for planning too: it is about matrices or their number */
 	int of_experts; /* the rule does not hold where the family has experts, which model_experts.c reads */
 	int of_gate;    /* nor where it has no gate: which activation there is changes no matrix */
+	int of_latent;  /* nor where the family has latent attention, whose keys model_experts.c reads */
 	const char *const *names;
 };
 
@@ -61,12 +62,13 @@ static const struct keys config_keys[] = {
          .of_experts = 1,
          .names = NAMES("num_local_experts", "num_experts", "num_experts_per_tok")},
 	{.rule = NONE, .of_shape = 1, .of_experts = 1, .names = NAMES("moe_intermediate_size")},
-	{.rule = DENSE, .of_shape = 1, .names = NAMES("n_routed_experts", "n_shared_experts")},
-	{.rule = NUMBER, .number = 0, .of_shape = 1, .names = NAMES("num_nextn_predict_layers")},
+	{.rule = DENSE, .of_shape = 1, .of_latent = 1, .names = NAMES("n_routed_experts", "n_shared_experts")},
+	{.rule = NUMBER, .number = 0, .of_shape = 1, .of_latent = 1, .names = NAMES("num_nextn_predict_layers")},
 	{.rule = NONE,
          .of_shape = 1,
-         .names = NAMES("q_lora_rank", "kv_lora_rank", "qk_rope_head_dim", "qk_nope_head_dim", "v_head_dim",
-                        "text_config", "vision_config")},
+         .of_latent = 1,
+         .names = NAMES("q_lora_rank", "kv_lora_rank", "qk_rope_head_dim", "qk_nope_head_dim", "v_head_dim")},
+	{.rule = NONE, .of_shape = 1, .names = NAMES("text_config", "vision_config")},
 	{.rule = OFF,
          .of_shape = 1,
          .names = NAMES("is_encoder_decoder", "add_cross_attention", "tie_encoder_decoder")},
@@ -151,7 +153,8 @@ static int check_value(const struct keys *keys, const struct wlb_family_row *fam
 /* Whether keys are as the family has them, whatever their rule. */
 static int is_of_family(const struct keys *keys, const struct wlb_family_row *family)
 {
-	return (keys->of_experts && family->experts) || (keys->of_gate && family->ungated);
+	return (keys->of_experts && family->experts) || (keys->of_gate && family->ungated) ||
+	       (keys->of_latent && family->latent);
 }
 
 static int is_known(const char *name)

@@ -85,6 +85,10 @@ enum wlb_family {
 	WLB_FAMILY_NEMOTRON,
 	WLB_FAMILY_GEMMA2,
 	WLB_FAMILY_GEMMA3, /* of text alone */
+	WLB_FAMILY_QWEN2_MOE,
+	WLB_FAMILY_DEEPSEEK_V2,
+	WLB_FAMILY_DEEPSEEK_V3,
+	WLB_FAMILY_GPT_OSS,
 	WLB_FAMILIES
 };
 
@@ -116,7 +120,10 @@ struct wlb_family_row {
 	int local_rope;    /* layers with a window have angles of their own, of rope_local_base_freq */
 	/* Hugging Face's files have queries, keys and values in one tensor, and gate and up in one. */
 	int fused_tensors;
-	int experts;     /* each layer has num_experts MLPs, to num_experts_per_tok of which a token is sent */
+	int experts;     /* layers have num_experts MLPs, to num_experts_per_tok of which a token is sent */
+	int shared_gate; /* the output of the shared expert is weighted by a product with a vector */
+	int latent;      /* attention is multi-head latent attention (DeepSeek-AI 2024, arXiv:2405.04434) */
+	int all_biases;  /* all matrices of a layer have biases, and each head of attention has a sink, a parameter */
 	int ungated;     /* the MLP is down(f(up(x))), for down(silu(gate(x)) * up(x)) */
 	int norm_biases; /* each norm has a bias beside its weight */
 	/* Why wlb-worker does not train the family, such as "it has experts"; such a family is planned for other
@@ -175,12 +182,19 @@ struct wlb_model {
 	int64_t sliding_window;
 	/* Bit l % 64 of full_layers[l / 64] is set where layer l has no window although sliding_window is not 0. */
 	uint64_t full_layers[WLB_LAYERS_MAX / 64];
-	int64_t num_experts;            /* of every layer; 0: the family has none */
-	int64_t num_experts_per_tok;    /* of them, by which a token is computed */
-	double query_pre_attn_scalar;   /* scores are divided by its square root; 0: by that of head_dim */
-	double attn_logit_softcapping;  /* c: a score s becomes c tanh(s / c); 0: it stays */
-	double final_logit_softcapping; /* the same of logits */
-	double rope_local_base_freq;    /* rope_theta of the layers with a window; 0: that of all layers */
+	int64_t num_experts;              /* of each layer after dense_layers; 0: the family has none */
+	int64_t num_experts_per_tok;      /* of them, by which a token is computed */
+	double query_pre_attn_scalar;     /* scores are divided by its square root; 0: by that of head_dim */
+	double attn_logit_softcapping;    /* c: a score s becomes c tanh(s / c); 0: it stays */
+	double final_logit_softcapping;   /* the same of logits */
+	double rope_local_base_freq;      /* rope_theta of the layers with a window; 0: that of all layers */
+	int64_t shared_intermediate_size; /* of an MLP beside the experts that computes every token; 0: there is none */
+	int64_t dense_layers;             /* the first layers, which have one MLP and no experts */
+	int64_t dense_intermediate_size;  /* of that MLP; 0 where dense_layers is 0 */
+	/* Of a family with latent attention, else 0. Queries are made of q_lora_rank elements (0: of hidden_size), keys
+	 * and values of kv_lora_rank and of qk_rope_head_dim elements that all heads share. Each head has a key and a
+	 * value of its own, so num_key_value_heads is num_attention_heads; head_dim is that of queries and keys. */
+	int64_t q_lora_rank, kv_lora_rank, qk_rope_head_dim, v_head_dim;
 };
 
 /* Returns 0 when the shape can be built, -1 with the field, its value and the rule otherwise. */
@@ -192,15 +206,34 @@ int64_t wlb_model_parameters(const struct wlb_model *model);
 /* Of these, the ones that compute a token: without the experts that it is not sent to. */
 int64_t wlb_model_active_parameters(const struct wlb_model *model);
 
-/* The parameters of one layer's matrices: all of them, and those that a token is multiplied by. The matrix that chooses
- * experts is one of them. */
+/* The parameters of the matrices of a layer after dense_layers, and of one of these. The matrix that chooses experts is
+ * one of them. */
 int64_t wlb_model_layer_matrix_parameters(const struct wlb_model *model);
-int64_t wlb_model_layer_active_parameters(const struct wlb_model *model);
+int64_t wlb_model_dense_layer_parameters(const struct wlb_model *model);
+
+/* The parameters of matrices that a token is multiplied by: of all layers together, and of the mean layer. */
+int64_t wlb_model_active_matrices(const struct wlb_model *model);
+double wlb_model_layer_active_parameters(const struct wlb_model *model);
+
+/* The parameters of the matrices of one expert, and of the biases of all experts of a layer. */
+int64_t wlb_model_expert_parameters(const struct wlb_model *model);
+int64_t wlb_model_expert_biases(const struct wlb_model *model);
+
+/* The share of the layers that have experts, 0 to 1. */
+double wlb_model_expert_layers_share(const struct wlb_model *model);
+
+/* The parameters of matrices of a layer, with experts or without, that tensor parallelism does not cut: of the one that
+ * chooses experts, and of those that make what latent attention makes queries, keys and values of. */
+int64_t wlb_model_layer_whole_parameters(const struct wlb_model *model, int has_experts);
+
+/* The mean elements of a key and of a value of a head, rounded down, which are as many but in latent attention:
+ * attention computes 4 x this FLOPs for each head and pair of a query and a key. */
+int64_t wlb_model_head_width(const struct wlb_model *model);
 
 /* The parameters of one norm of rows of hidden_size: weights, and biases where the family has them. */
 int64_t wlb_model_norm_parameters(const struct wlb_model *model);
 
-/* The parameters of one layer that are no matrices: norms and biases. */
+/* The parameters of one layer that are no matrices: norms, biases and sinks. */
 int64_t wlb_model_layer_vector_parameters(const struct wlb_model *model);
 
 /* Elements of a head that are rotated. */
@@ -874,6 +907,11 @@ double wlb_machine_reduce_s(const struct wlb_machine *machine, int ranks, int ra
 double wlb_machine_root_s(const struct wlb_machine *machine, int ranks, int ranks_per_node, int crosses_switch,
                           double bytes);
 
+/* Seconds in which each of `ranks` ranks sends near_bytes to the others of its node by node_link, and far_bytes to
+ * those of other nodes by its own network port, at the same time. What there is no rank for is not sent. */
+double wlb_machine_exchange_s(const struct wlb_machine *machine, int ranks, int ranks_per_node, int crosses_switch,
+                              double near_bytes, double far_bytes);
+
 /* Seconds of a message of `bytes` between two ranks of a node. */
 double wlb_machine_node_send_s(const struct wlb_machine *machine, double bytes);
 
@@ -933,6 +971,8 @@ struct wlb_cost_options {
 	                          in memory; with WLB_RECOMPUTE_NONE they are kept for the backward pass */
 	int whole_rows;        /* 1: each tensor-parallel rank has all rows of the residual stream and of the norms; 0:
 	                          its share of them (sequence parallelism, Korthikanti et al. 2022) */
+	int rows_by_node;      /* 1: a row is sent once to each node that has some of its experts, and copied there; 0:
+	                          once to each of its experts */
 	int owned_tensors; /* 1: ZeRO-1 gives whole tensors to ranks: each is reduced to its rank and sent from it to
 	                      all others; 0: all of a chunk are one buffer, of which each rank has a share */
 	int fused_loss;    /* 1: the loss is one kernel in either direction, which has each logit in two bytes; 0: as in
@@ -1004,12 +1044,17 @@ struct wlb_plan {
 	/* 0: each document is on all cp ranks of a replica. Above 0: on as many of the cp x dp ranks as it needs
 	 * (wlb_dynamic_cp), and a rank of wlb-worker reserves memory for the keys and values of so many. */
 	int32_t dynamic_cp;
+	/* Expert parallelism: the experts of each layer are divided among so many of the dp x cp ranks that would hold
+	 * copies of them; tensor parallelism cuts each (Megatron-LM's --expert-model-parallel-size, with the
+	 * expert-tensor-parallel size that it takes by default). 0 and 1: each rank has all. */
+	int32_t ep;
 };
 
 /* Returns 0 when the plan can run, -1 with a message otherwise. The rules: its layout passes wlb_layout_check for this
  * model, layers + account_for_embedding + account_for_loss >= pp x interleave, interleave > 1 only with pp > 1 and
  * micro_batches a multiple of pp (as Megatron-LM requires), zero_stage 0 to 3 (2 and 3 not with pp > 1),
- * recompute_layers not negative, shared_head 1 only with pp > 1. Where pp is 1 the two accounts change nothing. */
+ * recompute_layers not negative, shared_head 1 only with pp > 1, ep above 1 divides num_experts and dp x cp. Where pp
+ * is 1 the two accounts change nothing. */
 int wlb_plan_check(const struct wlb_plan *plan, const struct wlb_model *model, struct wlb_error *error);
 
 /* Peak bytes on each GPU of one pipeline stage. Megatron-LM: weights in use of the machine's element size, gradients of
@@ -1133,6 +1178,7 @@ struct wlb_sim_time {
 	double recompute_s; /* forward work done again */
 	double tp_s;        /* communication not hidden */
 	double cp_s;
+	double ep_s; /* rows sent to the ranks of their experts, and back */
 	double pp_s;
 	double dp_s;
 	double optimizer_s;
@@ -1218,11 +1264,13 @@ int wlb_goodput(const struct wlb_failures *failures, struct wlb_goodput *goodput
  * search. */
 struct wlb_search_fixed {
 	int tp, cp, pp, dp;
+	int ep; /* of struct wlb_plan */
 	int32_t interleave;
 	int32_t micro_batch_windows; /* windows of seq_length in a micro-batch, as --micro-batch-size of trainers */
 	int recompute;               /* enum wlb_recompute */
 	int32_t recompute_layers;    /* of struct wlb_plan, with WLB_RECOMPUTE_FULL alone; 0: all layers */
-	int account_for_embedding;   /* of struct wlb_plan: 0 or 1; -1: the search chooses */
+	int account_for_embedding;   /* of struct wlb_plan; -1: the search chooses; above 1 both are fixed, pp above
+	                                1, and interleave 1 */
 	int account_for_loss;
 	int shared_head; /* of struct wlb_plan: 0 or 1; -1: the search chooses; 1 holds for plans with pp > 1 */
 };
@@ -1305,16 +1353,16 @@ struct wlb_search_result {
 
 /* Finds the plan with the least simulated step time among all tp x cp x pp x dp, interleaving, micro-batch numbers (one
  * for each window of the batch, or of two or four windows) and recomputation (the least that lets the plan fit: from
- * none on for wlb-worker; for others from selective on, then of as few whole layers of each chunk as suffice) that fit
- * the GPUs and their memory. tp divides the heads and stays inside a node; tp x cp divides a node or consists of whole
- * nodes, with chunks of at least a tile of attention; then pp; dp, outermost, is as large as the GPUs and the batch
- * allow. Plans of another trainer than wlb-worker keep the rules of Megatron-LM: dp x the windows of a micro-batch
- * divide the batch, pp x interleave the layers with what counts as one, and 2 x cp the window where cp is above 1; with
- * interleave above 1, pp divides the micro-batches of a replica. Of wlb-worker's interleavings whose largest chunk has
- * equally many layers the one with the fewest chunks is tried, and where weights, gradients and optimizer states alone
- * need more than the memory, one number of micro-batches. ZeRO-2 and 3 become 1 where pp is above 1. Nodes follow the
- * topology. What is fixed stays fixed: no plan has another value, also where the rules above would leave it out (a cp
- * that is fixed needs no alignment), but tp stays inside a node.
+ * none on for wlb-worker; for others from selective on, then of as few whole layers of each chunk as suffice) and ep
+ * that fit the GPUs and their memory. tp divides the heads and stays inside a node; tp x cp divides a node or consists
+ * of whole nodes, with chunks of at least a tile of attention; then pp; dp, outermost, is as large as the GPUs and the
+ * batch allow. Plans of another trainer than wlb-worker keep the rules of Megatron-LM: dp x the windows of a
+ * micro-batch divide the batch, pp x interleave the layers with what counts as one, and 2 x cp the window where cp is
+ * above 1; with interleave above 1, pp divides the micro-batches of a replica. Of wlb-worker's interleavings whose
+ * largest chunk has equally many layers the one with the fewest chunks is tried, and where weights, gradients and
+ * optimizer states alone need more than the memory, one number of micro-batches. ZeRO-2 and 3 become 1 where pp is
+ * above 1. Nodes follow the topology. What is fixed stays fixed: no plan has another value, also where the rules above
+ * would leave it out (a cp that is fixed needs no alignment), but tp stays inside a node.
  *
  * Of plans whose step time is at most near_equal above the least, the best is the one with the most usual layout (with
  * prefer_every_gpu, of those that leave no GPU idle, where there is one): tp a power of two, then the fewest primes

@@ -46,6 +46,7 @@ static int search(const struct wlb_auto_request *request, const int32_t *ranks_o
 	options.least_micro_batches = request->least_micro_batches;
 	options.sharding = request->sharding;
 	options.fixed = request->fixed;
+	options.fixed.ep = 1; /* nothing tells the trainer another */
 	options.charge_limit = request->is_worker;
 	if (request->is_worker)
 		wlb_cost_options_worker(&options.cost, &found->machine);

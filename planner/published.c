@@ -29,22 +29,45 @@ static int read_step(json_t *value, struct wlb_published_step *step, struct wlb_
 	return 0;
 }
 
-static int read_source(const json_t *source, int32_t number, struct wlb_published *published, struct wlb_error *error)
+static const char *const lists[WLB_PUBLISHED_LISTS] = {"steps", "fp8_steps", "expert_steps"};
+
+enum wlb_published_list wlb_published_list_of(const struct wlb_model *model, enum wlb_fp8 fp8)
 {
-	const json_t *steps = json_object_get(source, "steps"), *constants = json_object_get(source, "sets_constants");
+	if (model->num_experts > 0)
+		return WLB_PUBLISHED_EXPERT_STEPS;
+	return fp8 == WLB_FP8_NONE ? WLB_PUBLISHED_STEPS : WLB_PUBLISHED_FP8_STEPS;
+}
+
+static int read_steps(const json_t *steps, const struct wlb_published_step *of, struct wlb_published *published,
+                      struct wlb_error *error)
+{
 	json_t *value;
 	size_t i;
-	if (!json_is_array(steps) || !json_is_boolean(constants))
-		return wlb_fail(error, "source %d must have sets_constants, true or false, and a list of steps",
-		                number);
 	json_array_foreach(steps, i, value)
 	{
-		struct wlb_published_step step = {.source = number, .sets_constants = json_is_true(constants)};
+		struct wlb_published_step step = *of;
 		if (published->count == MOST_STEPS)
 			return wlb_fail(error, "more than %d steps", MOST_STEPS);
 		if (read_step(value, &step, error) < 0)
-			return wlb_fail_in(error, "source %d, step %zu", number, i);
+			return wlb_fail_in(error, "source %d, %s %zu", of->source, lists[of->list], i);
 		published->steps[published->count++] = step;
+	}
+	return 0;
+}
+
+static int read_source(const json_t *source, int32_t number, struct wlb_published *published, struct wlb_error *error)
+{
+	const json_t *constants = json_object_get(source, "sets_constants");
+	struct wlb_published_step of = {.source = number, .sets_constants = json_is_true(constants)};
+	if (!json_is_boolean(constants))
+		return wlb_fail(error, "source %d must have sets_constants, true or false", number);
+	for (int list = 0; list < WLB_PUBLISHED_LISTS; list++) {
+		const json_t *steps = json_object_get(source, lists[list]);
+		of.list = (enum wlb_published_list)list;
+		if (!json_is_array(steps) && (steps != NULL || list == WLB_PUBLISHED_STEPS))
+			return wlb_fail(error, "source %d: %s must be a list", number, lists[list]);
+		if (read_steps(steps, &of, published, error) < 0)
+			return -1;
 	}
 	return 0;
 }
@@ -90,7 +113,8 @@ static int within_factor(double a, double b, double factor)
 
 static int is_near(const struct wlb_published_step *step, const struct wlb_published_question *question)
 {
-	return step->source != question->without && strcasecmp(step->machine, question->machine) == 0 &&
+	return step->source != question->without && step->list == question->list &&
+	       strcasecmp(step->machine, question->machine) == 0 &&
 	       within_factor(step->window_tokens, question->window_tokens, window_factor) &&
 	       within_factor(step->gpus, question->gpus, gpus_factor);
 }

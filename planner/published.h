@@ -7,10 +7,22 @@
 
 #include "libwlb/wlb.h"
 
+/* What the steps of a list are of. Those of one list tell nothing of the others. */
+enum wlb_published_list {
+	WLB_PUBLISHED_STEPS,
+	WLB_PUBLISHED_FP8_STEPS,    /* products in 8 bits */
+	WLB_PUBLISHED_EXPERT_STEPS, /* models with experts, in any number of bits */
+	WLB_PUBLISHED_LISTS
+};
+
+/* The list of steps like those of a model with such products. */
+enum wlb_published_list wlb_published_list_of(const struct wlb_model *model, enum wlb_fp8 fp8);
+
 struct wlb_published_step {
 	char machine[64], trainer[32];
 	int32_t source; /* its number in the file */
 	int sets_constants;
+	enum wlb_published_list list;
 	double window_tokens, gpus;
 	double ratio; /* predicted over published time */
 };
@@ -32,6 +44,7 @@ int wlb_published_parse(const char *text, size_t bytes, struct wlb_published *pu
 struct wlb_published_question {
 	const char *machine, *trainer; /* names in their files */
 	double window_tokens, gpus;
+	enum wlb_published_list list;
 	int32_t without; /* the source whose steps do not count; -1: all do */
 };
 
@@ -49,12 +62,12 @@ struct wlb_published_near {
 	double lower, upper;    /* between which times a prediction 9 of 10 published steps took */
 };
 
-/* Finds the steps on the same machine, with a window of half to twice the length, on a 64th to 64 times the GPUs: those
- * of the same trainer, else of any, else with those that set constants; the first of these that are four steps of two
- * sources at least, since one source does not tell how far another is off. Each source has the same weight, since its
- * steps are off by alike shares (a random effect of the source). Nine tenths of the weight are off by no more than the
- * bounds, which are the same factor in both directions: a further source is as likely to be off in one as in the other.
- */
+/* Finds the steps of the list on the same machine, with a window of half to twice the length,
+ * on a 64th to 64 times the GPUs: those of the same trainer, else of any, else with those that set constants; the first
+ * of these that are four steps of two sources at least, since one source does not tell how far another is off. Each
+ * source has the same weight, since its steps are off by alike shares (a random effect of the source). Nine tenths of
+ * the weight are off by no more than the bounds, which are the same factor in both directions: a further source is as
+ * likely to be off in one as in the other. */
 struct wlb_published_near wlb_published_near(const struct wlb_published *published,
                                              const struct wlb_published_question *question);
 

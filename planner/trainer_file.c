@@ -115,6 +115,14 @@ static int read_gradient_type(const json_t *root, struct wlb_cost_options *cost,
 	return 0;
 }
 
+/* True or false; may be absent, which is false: few programs do it. */
+static int read_rows_by_node(const json_t *root, struct wlb_cost_options *cost, struct wlb_error *error)
+{
+	const json_t *value = json_object_get(root, "rows_by_node");
+	cost->rows_by_node = json_is_true(value);
+	return value == NULL || json_is_boolean(value) ? 0 : wlb_fail(error, "rows_by_node must be true or false");
+}
+
 /* Each field that is not a name has a text in "sources". */
 static int check_sources(json_t *root, struct wlb_error *error)
 {
@@ -124,7 +132,7 @@ static int check_sources(json_t *root, struct wlb_error *error)
 	json_object_foreach(root, key, value)
 	{
 		int known = strcmp(key, "attention") == 0 || strcmp(key, "products") == 0 ||
-		            strcmp(key, "gradient_type") == 0;
+		            strcmp(key, "gradient_type") == 0 || strcmp(key, "rows_by_node") == 0;
 		for (int i = 0; i < MEMBERS; i++)
 			known |= strcmp(key, members[i].name) == 0;
 		if (strcmp(key, "name") == 0 || strcmp(key, "program") == 0 || strcmp(key, "sources") == 0)
@@ -157,7 +165,7 @@ static int read_fields(json_t *root, struct wlb_trainer_file *trainer, struct wl
 	for (int i = 0; i < MEMBERS; i++)
 		if (read_member(root, &members[i], &trainer->cost, error) < 0)
 			return -1;
-	if (read_gradient_type(root, &trainer->cost, error) < 0 ||
+	if (read_gradient_type(root, &trainer->cost, error) < 0 || read_rows_by_node(root, &trainer->cost, error) < 0 ||
 	    read_text(root, "attention", trainer->attention, sizeof(trainer->attention), error) < 0)
 		return -1;
 	return read_products(json_object_get(root, "products"), trainer, error);

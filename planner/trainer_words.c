@@ -28,7 +28,6 @@ static const struct row {
 		FLAG,    /* 1, or what is said: true or false */
 		NOT,     /* the opposite of it */
 		CHOICE,  /* the index in `text`, plus `most` */
-		ONE,     /* 1; other values cannot be planned */
 		REFUSED, /* it cannot be planned, and `text` says what to do instead */
 	} kind;
 	enum wlb_setting setting;
@@ -54,6 +53,10 @@ static const struct row {
 	{"pipeline_parallel_schedule", T, CHOICE, WLB_SETTING_SCHEDULE, 0, "1F1B|Interleaved1F1B"},
 	{"account_for_embedding_in_pipeline_split", M | N, FLAG, WLB_SETTING_EMBEDDING, 0, NULL},
 	{"account_for_loss_in_pipeline_split", M | N, FLAG, WLB_SETTING_LOSS, 0, NULL},
+	{"decoder_first_pipeline_num_layers", M, NUMBER, WLB_SETTING_FIRST_LAYERS, COUNT, NULL},
+	{"num_layers_in_first_pipeline_stage", N, NUMBER, WLB_SETTING_FIRST_LAYERS, COUNT, NULL},
+	{"decoder_last_pipeline_num_layers", M, NUMBER, WLB_SETTING_LAST_LAYERS, COUNT, NULL},
+	{"num_layers_in_last_pipeline_stage", N, NUMBER, WLB_SETTING_LAST_LAYERS, COUNT, NULL},
 	{"micro_batch_size", M | N, NUMBER, WLB_SETTING_MICRO_BATCH, COUNT, NULL},
 	{"parallelism.pipeline_parallel_microbatch_size", T, NUMBER, WLB_SETTING_MICRO_BATCH, COUNT, NULL},
 	{"training.local_batch_size", T, NUMBER, WLB_SETTING_LOCAL_BATCH, COUNT, NULL},
@@ -112,13 +115,11 @@ static const struct row {
 	{"num_experts", M | N, NUMBER, WLB_SETTING_EXPERTS, COUNT, NULL},
 	{"num_nodes", N, NUMBER, WLB_SETTING_NODES, COUNT, NULL},
 	{"trainer.devices", N, REST, WLB_SETTING_GPUS_PER_NODE, COUNT, NULL},
-	{"expert_model_parallel_size", M | N, ONE, 0, 0, "expert parallelism"},
-	{"expert_parallel_degree", T, ONE, 0, 0, "expert parallelism"},
-	{"decoder_first_pipeline_num_layers", M, REFUSED, 0, 0, "leave it out: stages are planned with equal layers"},
-	{"decoder_last_pipeline_num_layers", M, REFUSED, 0, 0, "leave it out: stages are planned with equal layers"},
-	{"num_layers_in_first_pipeline_stage", N, REFUSED, 0, 0, "leave it out: stages are planned with equal layers"},
-	{"num_layers_in_last_pipeline_stage", N, REFUSED, 0, 0, "leave it out: stages are planned with equal layers"},
-	{"pipeline_model_parallel_layout", M | N, REFUSED, 0, 0, "leave it out: stages are planned with equal layers"},
+	{"expert_model_parallel_size", M | N, NUMBER, WLB_SETTING_EP, COUNT, NULL},
+	{"parallelism.expert_parallel_degree", T, NUMBER, WLB_SETTING_EP, COUNT, NULL},
+	{"expert_tensor_parallel_size", M | N, REFUSED, 0, 0, "leave it out: experts are planned with tp"},
+	{"pipeline_model_parallel_layout", M | N, REFUSED, 0, 0,
+         "leave it out: only the first and the last stage are planned with another number of layers"},
 	{"pipeline_parallel_microbatches", T, REFUSED, 0, 0,
          "give the windows of one instead: --parallelism.pipeline_parallel_microbatch_size"},
 	{"num_tokens_per_microbatch_per_dp_rank", T, REFUSED, 0, 0, in_windows},
@@ -349,10 +350,6 @@ static int read_value(const struct row *row, const struct option *option, const 
 		return fail(option, NULL, "a value is needed behind it", error);
 	if (row->kind == REST && strcmp(text, "-1") == 0)
 		return 1;
-	if (row->kind == ONE)
-		return strcmp(text, "1") == 0 ? 1
-		                              : wlb_fail(error, "%.*s %.60s: %s is not planned; it must be 1",
-		                                         option->word.bytes, option->word.text, text, row->text);
 	if (row->kind != CHOICE)
 		return read_number(option, text, row, value, error);
 	int rc = read_choice(option, text, row->text, value, error);
@@ -457,7 +454,7 @@ void wlb_trainer_words_option(const struct wlb_trainer_words *words, enum wlb_se
 		return;
 	}
 	for (int i = 0; i < ROWS && text[0] == '\0'; i++)
-		if ((rows[i].of & (int)words->of) != 0 && rows[i].setting == setting && rows[i].kind < ONE)
+		if ((rows[i].of & (int)words->of) != 0 && rows[i].setting == setting && rows[i].kind < REFUSED)
 			snprintf(text, size, "%s%s", words->of == WLB_WORDS_OF_NEMO ? "" : "--", rows[i].name);
 	for (char *c = text; words->of == WLB_WORDS_OF_MEGATRON && *c != '\0'; c++)
 		*c = *c == '_' ? '-' : *c;

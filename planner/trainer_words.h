@@ -27,6 +27,8 @@ enum wlb_setting {
 	WLB_SETTING_SCHEDULE,     /* 0: 1F1B, 1: interleaved */
 	WLB_SETTING_EMBEDDING,    /* 1: the embedding counts as a layer of the pipeline */
 	WLB_SETTING_LOSS,         /* 1: the head with its loss does */
+	WLB_SETTING_FIRST_LAYERS, /* of the first stage; the others share the rest equally */
+	WLB_SETTING_LAST_LAYERS,  /* of the last */
 	WLB_SETTING_MICRO_BATCH,  /* windows in a micro-batch */
 	WLB_SETTING_LOCAL_BATCH, /* windows of a replica between two accumulations: a micro-batch, without a pipeline */
 	WLB_SETTING_GLOBAL_BATCH,     /* windows in a step */
@@ -62,6 +64,7 @@ enum wlb_setting {
 	WLB_SETTING_GATED,
 	WLB_SETTING_UNTIED,
 	WLB_SETTING_EXPERTS,
+	WLB_SETTING_EP,
 	WLB_SETTING_NODES, /* of the job */
 	WLB_SETTING_GPUS_PER_NODE,
 	WLB_SETTINGS

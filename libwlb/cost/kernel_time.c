@@ -13,13 +13,13 @@ enum { DEFAULT_TILE = 128, TILE_MAX = 65536 };
 void wlb_kernel_time_init(struct wlb_kernel_time *time, const struct wlb_model *model, int32_t tp,
                           double attention_flops_per_s, double gemm_flops_per_s)
 {
-	double q = (double)(model->num_attention_heads * model->head_dim) / tp;
+	double q = (double)(model->num_attention_heads * wlb_model_head_width(model)) / tp;
 	*time = (struct wlb_kernel_time){
 		.q_tile = DEFAULT_TILE,
 		.k_tile = DEFAULT_TILE,
 		.gemm_tile = DEFAULT_TILE,
 		.attention_pair_s = 4.0 * q / attention_flops_per_s,
-		.gemm_token_s = 2.0 * (double)wlb_model_layer_active_parameters(model) / tp / gemm_flops_per_s,
+		.gemm_token_s = 2.0 * wlb_model_layer_active_parameters(model) / tp / gemm_flops_per_s,
 		.window = model->sliding_window,
 		.window_share = wlb_model_window_share(model),
 	};

@@ -4,8 +4,11 @@
 
 #include "libwlb/cost/plan_sizes.h"
 
-/* Widths on one tensor-parallel rank. MLP is that of one expert; ROUTED and ROUTED_MLP are those of all experts of a
- * token, of their inputs and of their MLPs. */
+/* Widths on one tensor-parallel rank. ATTENDED is that of attention's output; LATENT_QUERIES and
+ * LATENT_KEYS are those of what latent attention makes of a row first, QUERIES_INPUT and KEYS_INPUT of what it makes
+ * queries of, and of each head a key and a value; ROUTED is that of a token's copies for its experts; MLP_INPUTS, MLPS
+ * and GATES_AND_UPS are those of the inputs, the columns and what gate and up give of all MLPs of a token in the mean
+ * layer. */
 enum width {
 	HIDDEN,
 	QUERIES,
@@ -13,50 +16,94 @@ enum width {
 	KEYS_VALUES,
 	QUERIES_KEYS,
 	QUERIES_KEYS_VALUES,
-	MLP,
-	GATE_AND_UP,
+	ATTENDED,
+	LATENT_QUERIES,
+	QUERIES_INPUT,
+	LATENT_KEYS,
+	KEYS_INPUT,
+	HEADS_KEYS_VALUES,
 	ROUTED,
-	ROUTED_MLP,
-	ROUTED_GATE_AND_UP
+	MLP_INPUTS,
+	MLPS,
+	GATES_AND_UPS
 };
+
+static double value_width(const struct wlb_model *m)
+{
+	return (double)(m->v_head_dim > 0 ? m->v_head_dim : m->head_dim);
+}
+
+/* Returns how many MLPs have a token's row as their input in the mean layer. */
+static double mlp_inputs(const struct wlb_model *m)
+{
+	double share = wlb_model_expert_layers_share(m);
+	if (m->num_experts == 0)
+		return 1.0;
+	return wlb_plan_token_experts(m) + (m->shared_intermediate_size > 0 ? share : 0.0) + (1.0 - share);
+}
+
+/* Returns the matrices of an MLP that have its input as theirs. */
+static double gate_and_up(const struct wlb_model *m)
+{
+	return wlb_family(m->family)->ungated ? 1.0 : 2.0;
+}
 
 static double width_of(const struct wlb_layer_cost *cost, enum width width)
 {
 	const struct wlb_model *m = cost->model;
-	double tp = cost->plan->layout.tp;
-	double queries = (double)(m->num_attention_heads * m->head_dim) / tp, keys = wlb_plan_kv_width(cost->plan, m);
-	double mlp = (double)m->intermediate_size / tp, copies = wlb_plan_token_mlps(m);
-	double gate_and_up = (wlb_family(m->family)->ungated ? 1.0 : 2.0) * mlp;
-	const double widths[] = {
-		[HIDDEN] = (double)m->hidden_size,
-		[QUERIES] = queries,
-		[KEYS] = keys,
-		[KEYS_VALUES] = 2.0 * keys,
-		[QUERIES_KEYS] = queries + keys,
-		[QUERIES_KEYS_VALUES] = queries + 2.0 * keys,
-		[MLP] = mlp,
-		[GATE_AND_UP] = gate_and_up,
-		[ROUTED] = copies * (double)m->hidden_size,
-		[ROUTED_MLP] = copies * mlp,
-		[ROUTED_GATE_AND_UP] = copies * gate_and_up,
-	};
-	return widths[width];
+	double tp = cost->plan->layout.tp, heads = (double)m->num_attention_heads / tp;
+	double queries = heads * (double)m->head_dim;
+	switch (width) {
+	case HIDDEN:
+		return (double)m->hidden_size;
+	case QUERIES:
+		return queries;
+	case KEYS:
+		return wlb_plan_kv_width(cost->plan, m);
+	case KEYS_VALUES:
+		return 2.0 * wlb_plan_kv_width(cost->plan, m);
+	case QUERIES_KEYS:
+		return queries + wlb_plan_kv_width(cost->plan, m);
+	case QUERIES_KEYS_VALUES:
+		return queries + 2.0 * wlb_plan_kv_width(cost->plan, m);
+	case ATTENDED:
+		return heads * value_width(m);
+	case LATENT_QUERIES:
+		return (double)m->q_lora_rank;
+	case QUERIES_INPUT:
+		return (double)(m->q_lora_rank > 0 ? m->q_lora_rank : m->hidden_size);
+	case LATENT_KEYS:
+		return (double)(m->kv_lora_rank + m->qk_rope_head_dim);
+	case KEYS_INPUT:
+		return (double)m->kv_lora_rank;
+	case HEADS_KEYS_VALUES:
+		return heads * ((double)(m->head_dim - m->qk_rope_head_dim) + value_width(m));
+	case ROUTED:
+		return wlb_plan_token_experts(m) * (double)m->hidden_size;
+	case MLP_INPUTS:
+		return mlp_inputs(m) * (double)m->hidden_size;
+	case MLPS:
+		return wlb_plan_mlp_columns(m) / tp;
+	case GATES_AND_UPS:
+		return gate_and_up(m) * wlb_plan_mlp_columns(m) / tp;
+	}
+	return 0.0;
 }
 
-/* The matrix products of a layer: the matrices of queries, keys and values are one, as are gate and up. wlb-worker has
- * keys and values apart where several tensor-parallel ranks hold them. Each expert has the products of an MLP. */
+/* The matrix products of attention, up to one of a width with itself: the matrices of queries, keys and values are one.
+ * wlb-worker has keys and values apart where several tensor-parallel ranks hold them. */
 struct product {
 	enum width in, out;
 };
 
-enum { FUSED = 2, KV_APART = 3, OF_MLP = 2 };
-
-static const struct product fused[FUSED] = {{HIDDEN, QUERIES_KEYS_VALUES}, {QUERIES, HIDDEN}};
-static const struct product kv_apart[KV_APART] = {{HIDDEN, QUERIES}, {HIDDEN, KEYS_VALUES}, {QUERIES, HIDDEN}};
-static const struct product of_mlp[OF_MLP] = {{HIDDEN, GATE_AND_UP}, {MLP, HIDDEN}};
+static const struct product fused[] = {{HIDDEN, QUERIES_KEYS_VALUES}, {QUERIES, HIDDEN}, {0}};
+static const struct product kv_apart[] = {{HIDDEN, QUERIES}, {HIDDEN, KEYS_VALUES}, {QUERIES, HIDDEN}, {0}};
+static const struct product latent[] = {{HIDDEN, LATENT_QUERIES}, {QUERIES_INPUT, QUERIES},
+                                        {HIDDEN, LATENT_KEYS},    {KEYS_INPUT, HEADS_KEYS_VALUES},
+                                        {ATTENDED, HIDDEN},       {0}};
 
 /* What only some families have; FP8 has products in 8 bits. */
-enum part { OF_ALL, BIASES, QK_NORMS, FURTHER_NORMS, GATED, UNGATED, EXPERTS, FP8 };
+enum part { OF_ALL, BIASES, QK_NORMS, FURTHER_NORMS, GATED, UNGATED, EXPERTS, EXPERTS_APART, EXPERTS_SORTED, FP8 };
 
 /* WORKER_TP: wlb-worker where tp is above 1; WORKER_TP_1: where it is 1 */
 enum trainer { NONE, EVERY, MEGATRON, WORKER, WORKER_TP, WORKER_TP_1 };
@@ -90,18 +137,21 @@ static const struct stream streams[] = {
 	{HIDDEN, 1, 2.0, 2.0, 4.0, WLB_OP_RMSNORM_FORWARD, WLB_OP_RMSNORM_BACKWARD, NONE, EVERY, FURTHER_NORMS},
 	{HIDDEN, 1, 2.0, 3.0, 0.0, WLB_OP_ADD, WLB_OPERATIONS, NONE, WORKER_TP_1, FURTHER_NORMS},
 	/* the gated product, SwiGLU or GeGLU, which wlb-worker's backward pass always computes again */
-	{ROUTED_MLP, 0, 1.0, 3.0, 5.0, WLB_OP_SWIGLU_FORWARD, WLB_OP_SWIGLU_BACKWARD, MEGATRON, EVERY, GATED},
-	{ROUTED_MLP, 0, 1.0, 2.0, 3.0, WLB_OPERATIONS, WLB_OPERATIONS, MEGATRON, MEGATRON, UNGATED},
-	/* a row's copies in the order of experts, and their outputs in that of rows */
+	{MLPS, 0, 1.0, 3.0, 5.0, WLB_OP_SWIGLU_FORWARD, WLB_OP_SWIGLU_BACKWARD, MEGATRON, EVERY, GATED},
+	{MLPS, 0, 1.0, 2.0, 3.0, WLB_OPERATIONS, WLB_OPERATIONS, MEGATRON, MEGATRON, UNGATED},
+	/* a row's copies in the order of experts, and their outputs in that of rows: of all rows, or where experts are
+         * on other ranks of the rank's share before it sends them; those that arrive are sorted again by experts */
 	{ROUTED, 0, 2.0, 2.0, 2.0, WLB_OPERATIONS, WLB_OPERATIONS, NONE, MEGATRON, EXPERTS},
-	/* casts to 8 bits, each as fp8_casts: forward of the inputs of products, backward of the gradients of outputs
-         */
+	{ROUTED, 1, 2.0, 2.0, 2.0, WLB_OPERATIONS, WLB_OPERATIONS, NONE, MEGATRON, EXPERTS_APART},
+	{ROUTED, 0, 2.0, 2.0, 2.0, WLB_OPERATIONS, WLB_OPERATIONS, NONE, MEGATRON, EXPERTS_SORTED},
+	/* casts to 8 bits, each as fp8_casts: forward of the inputs of products, backward of the gradients of outputs;
+         * of latent attention those of what each head has, without those of the narrower rows that it is made of */
 	{HIDDEN, 0, 1.0, 1.0, 1.0, WLB_OPERATIONS, WLB_OPERATIONS, NONE, MEGATRON, FP8},
-	{QUERIES, 0, 1.0, 1.0, 0.0, WLB_OPERATIONS, WLB_OPERATIONS, NONE, MEGATRON, FP8},
+	{ATTENDED, 0, 1.0, 1.0, 0.0, WLB_OPERATIONS, WLB_OPERATIONS, NONE, MEGATRON, FP8},
 	{QUERIES_KEYS_VALUES, 0, 1.0, 0.0, 1.0, WLB_OPERATIONS, WLB_OPERATIONS, NONE, MEGATRON, FP8},
-	{ROUTED, 0, 1.0, 1.0, 1.0, WLB_OPERATIONS, WLB_OPERATIONS, NONE, MEGATRON, FP8},
-	{ROUTED_MLP, 0, 1.0, 1.0, 0.0, WLB_OPERATIONS, WLB_OPERATIONS, NONE, MEGATRON, FP8},
-	{ROUTED_GATE_AND_UP, 0, 1.0, 0.0, 1.0, WLB_OPERATIONS, WLB_OPERATIONS, NONE, MEGATRON, FP8},
+	{MLP_INPUTS, 0, 1.0, 1.0, 1.0, WLB_OPERATIONS, WLB_OPERATIONS, NONE, MEGATRON, FP8},
+	{MLPS, 0, 1.0, 1.0, 0.0, WLB_OPERATIONS, WLB_OPERATIONS, NONE, MEGATRON, FP8},
+	{GATES_AND_UPS, 0, 1.0, 0.0, 1.0, WLB_OPERATIONS, WLB_OPERATIONS, NONE, MEGATRON, FP8},
 };
 
 enum { STREAMS = sizeof(streams) / sizeof(streams[0]) };
@@ -145,33 +195,96 @@ static void add_product(const struct wlb_machine *machine, enum wlb_fp8 fp8, dou
 	                 wlb_machine_fp8_gemm_s(machine, fp8, out, tokens, in);
 }
 
-static void add_products(const struct wlb_layer_cost *cost, double tokens, const struct product *products, int count,
-                         struct wlb_seconds *sum)
+static void add(struct wlb_seconds *sum, struct wlb_seconds more, double times)
 {
-	for (int i = 0; i < count; i++)
-		add_product(cost->machine, cost->options->fp8, tokens, width_of(cost, products[i].in),
-		            width_of(cost, products[i].out), sum);
+	sum->forward += times * more.forward;
+	sum->backward += times * more.backward;
 }
 
-/* Experts get equal shares of the tokens. */
-struct wlb_seconds wlb_layer_products_s(const struct wlb_layer_cost *cost, double tokens)
+static struct wlb_seconds attention_products_s(const struct wlb_layer_cost *cost, double tokens)
 {
 	const struct wlb_model *m = cost->model;
 	int apart = is_worker(cost) && cost->plan->layout.tp > m->num_key_value_heads;
-	struct wlb_seconds sum = {0}, expert = {0};
+	const struct product *product = wlb_family(m->family)->latent ? latent : apart ? kv_apart : fused;
+	struct wlb_seconds sum = {0};
+	for (; product->in != product->out; product++)
+		if (width_of(cost, product->out) > 0.0)
+			add_product(cost->machine, cost->options->fp8, tokens, width_of(cost, product->in),
+			            width_of(cost, product->out), &sum);
+	return sum;
+}
+
+/* An MLP of so many columns on all tensor-parallel ranks; gate and up are one matrix. */
+static struct wlb_seconds mlp_s(const struct wlb_layer_cost *cost, double tokens, int64_t columns)
+{
+	double hidden = (double)cost->model->hidden_size, width = (double)columns / cost->plan->layout.tp;
+	struct wlb_seconds sum = {0};
+	if (columns == 0)
+		return sum;
+	add_product(cost->machine, cost->options->fp8, tokens, hidden, gate_and_up(cost->model) * width, &sum);
+	add_product(cost->machine, cost->options->fp8, tokens, width, hidden, &sum);
+	return sum;
+}
+
+/* What chooses experts, the rank's experts, each with the products of an MLP on an equal share of the tokens that all
+ * of them get, which are as many as the rank's own tokens have copies, and the shared one. */
+static struct wlb_seconds experts_s(const struct wlb_layer_cost *cost, double tokens)
+{
+	const struct wlb_model *m = cost->model;
+	double experts = (double)m->num_experts / wlb_plan_expert_ranks(cost->plan);
+	double copies = tokens * (double)m->num_experts_per_tok;
+	struct wlb_seconds sum = mlp_s(cost, tokens, m->shared_intermediate_size);
+	add_product(cost->machine, WLB_FP8_NONE, tokens / cost->plan->layout.tp, (double)m->hidden_size,
+	            (double)m->num_experts, &sum);
+	add(&sum, mlp_s(cost, copies / experts, m->intermediate_size), experts);
+	return sum;
+}
+
+struct wlb_seconds wlb_layer_products_s(const struct wlb_layer_cost *cost, double tokens)
+{
+	const struct wlb_model *m = cost->model;
+	double share = wlb_model_expert_layers_share(m);
+	struct wlb_seconds sum = {0};
 	if (!(tokens > 0.0))
 		return sum;
-	add_products(cost, tokens, apart ? kv_apart : fused, apart ? KV_APART : FUSED, &sum);
+	sum = attention_products_s(cost, tokens);
 	if (m->num_experts == 0) {
-		add_products(cost, tokens, of_mlp, OF_MLP, &sum);
+		add(&sum, mlp_s(cost, tokens, m->intermediate_size), 1.0);
 		return sum;
 	}
-	double experts = (double)m->num_experts;
-	add_product(cost->machine, WLB_FP8_NONE, tokens / cost->plan->layout.tp, (double)m->hidden_size, experts, &sum);
-	add_products(cost, tokens * wlb_plan_token_mlps(m) / experts, of_mlp, OF_MLP, &expert);
-	sum.forward += experts * expert.forward;
-	sum.backward += experts * expert.backward;
+	add(&sum, experts_s(cost, tokens), share);
+	if (share < 1.0)
+		add(&sum, mlp_s(cost, tokens, m->dense_intermediate_size), 1.0 - share);
 	return sum;
+}
+
+/* Returns to how many of `nodes` nodes but its own a row is sent whose experts are any of all, equally likely. */
+static double far_nodes(const struct wlb_model *m, double nodes)
+{
+	double none = 1.0; /* of its experts are on a node */
+	for (int64_t i = 0; i < m->num_experts_per_tok; i++)
+		none *= fmax(0.0, (double)(m->num_experts - i) - (double)m->num_experts / nodes) /
+		        (double)(m->num_experts - i);
+	return (nodes - 1.0) * (1.0 - none);
+}
+
+double wlb_layer_exchange_s(const struct wlb_layer_cost *cost, double tokens, int crosses_switch)
+{
+	const struct wlb_model *m = cost->model;
+	int ranks = wlb_plan_expert_ranks(cost->plan), tp = cost->plan->layout.tp;
+	int linked = wlb_machine_linked_gpus(cost->machine), on_node = linked > tp ? linked / tp : 1;
+	if (ranks == 1)
+		return 0.0;
+	double near = on_node < ranks ? on_node : ranks, copies = (double)m->num_experts_per_tok;
+	double near_rows = copies * (near - 1.0) / ranks, far_rows = copies * (ranks - near) / ranks;
+	if (cost->options->rows_by_node) {
+		near_rows = copies * (near - 1.0) / near;
+		far_rows = far_nodes(m, ranks / near);
+	}
+	double row_bytes = tokens / tp * (double)m->hidden_size * wlb_machine_element_bytes(cost->machine);
+	return 2.0 * wlb_model_expert_layers_share(m) *
+	       wlb_machine_exchange_s(cost->machine, ranks, on_node, crosses_switch, near_rows * row_bytes,
+	                              far_rows * row_bytes);
 }
 
 double wlb_layer_output_d_w_s(const struct wlb_layer_cost *cost, double tokens)
@@ -179,7 +292,7 @@ double wlb_layer_output_d_w_s(const struct wlb_layer_cost *cost, double tokens)
 	if (tokens <= 0.0)
 		return 0.0;
 	return wlb_machine_fp8_gemm_s(cost->machine, cost->options->fp8, width_of(cost, HIDDEN), tokens,
-	                              width_of(cost, QUERIES));
+	                              width_of(cost, ATTENDED));
 }
 
 double wlb_layer_gathered_bytes(const struct wlb_layer_cost *cost)
@@ -212,6 +325,7 @@ static int is_trained_by(const struct wlb_layer_cost *cost, enum trainer trainer
 static int has_part(const struct wlb_layer_cost *cost, enum part part)
 {
 	const struct wlb_family_row *family = wlb_family(cost->model->family);
+	int32_t ep = wlb_plan_expert_ranks(cost->plan);
 	switch (part) {
 	case OF_ALL:
 		return 1;
@@ -226,7 +340,11 @@ static int has_part(const struct wlb_layer_cost *cost, enum part part)
 	case UNGATED:
 		return family->ungated;
 	case EXPERTS:
-		return family->experts;
+		return family->experts && ep == 1;
+	case EXPERTS_APART:
+		return ep > 1;
+	case EXPERTS_SORTED:
+		return ep > 1 && cost->model->num_experts > ep;
 	case FP8:
 		return cost->options->fp8 != WLB_FP8_NONE;
 	}
@@ -314,26 +432,38 @@ static double last_sum_s(const struct wlb_layer_cost *cost, double tokens, doubl
 	return one_stream_s(cost, sums, tokens, calls).forward / sums->calls;
 }
 
-/* 1: an operation of the backward pass reads the result of a layer's last product. */
-static int last_is_read(const struct wlb_layer_cost *cost)
+/* Returns the share of the layers whose last product gives what no operation of the backward pass reads. */
+static double unread_share(const struct wlb_layer_cost *cost)
 {
-	return has_part(cost, EXPERTS) || wlb_family(cost->model->family)->norms != WLB_NORMS_BEFORE;
+	if (wlb_family(cost->model->family)->norms != WLB_NORMS_BEFORE)
+		return 0.0;
+	return 1.0 - wlb_model_expert_layers_share(cost->model);
+}
+
+/* The columns on a rank of the MLP of a layer without experts. */
+static double dense_columns(const struct wlb_layer_cost *cost)
+{
+	const struct wlb_model *m = cost->model;
+	int64_t columns = m->num_experts == 0 ? m->intermediate_size : m->dense_intermediate_size;
+	return (double)columns / cost->plan->layout.tp;
 }
 
 double wlb_layer_last_s(const struct wlb_layer_cost *cost, double tokens)
 {
-	if (!(tokens > 0.0) || last_is_read(cost))
+	double share = unread_share(cost);
+	if (!(tokens > 0.0) || share == 0.0)
 		return 0.0;
-	return wlb_machine_gemm_s(cost->machine, tokens, width_of(cost, MLP), width_of(cost, HIDDEN)) +
-	       last_sum_s(cost, tokens, 1.0);
+	return share * (wlb_machine_fp8_gemm_s(cost->machine, cost->options->fp8, tokens, dense_columns(cost),
+	                                       width_of(cost, HIDDEN)) +
+	                last_sum_s(cost, tokens, 1.0));
 }
 
 double wlb_layer_last_least_s(const struct wlb_layer_cost *cost, double tokens)
 {
-	if (last_is_read(cost))
-		return 0.0;
-	return 2.0 * tokens * width_of(cost, MLP) * width_of(cost, HIDDEN) / wlb_machine_gemm_most(cost->machine) +
-	       last_sum_s(cost, tokens, 0.0);
+	double products_s = 2.0 * tokens * dense_columns(cost) * width_of(cost, HIDDEN) /
+	                    wlb_machine_gemm_most(cost->machine) /
+	                    wlb_machine_fp8_rate(cost->machine, cost->options->fp8);
+	return unread_share(cost) * (products_s + last_sum_s(cost, tokens, 0.0));
 }
 
 /* Bytes of a score that attention which is not fused reads and writes beside its products: a scaled and masked softmax
@@ -346,7 +476,7 @@ static struct wlb_seconds unfused_s(const struct wlb_layer_cost *cost, double q_
 {
 	const struct wlb_machine *machine = cost->machine;
 	double heads = (double)cost->model->num_attention_heads / cost->plan->layout.tp;
-	double dim = (double)cost->model->head_dim, q_rows = heads * q_tokens, k_rows = heads * k_tokens;
+	double dim = (double)wlb_model_head_width(cost->model), q_rows = heads * q_tokens, k_rows = heads * k_tokens;
 	double scores_s = wlb_machine_gemm_s(machine, q_rows, dim, k_tokens);
 	double values_s = wlb_machine_gemm_s(machine, q_rows, k_tokens, dim);
 	double keys_s = wlb_machine_gemm_s(machine, k_rows, q_tokens, dim);
@@ -363,7 +493,7 @@ static struct wlb_seconds unfused_s(const struct wlb_layer_cost *cost, double q_
 static double attention_s(const struct wlb_layer_cost *cost, double q_tokens, double k_tokens, int backward)
 {
 	const struct wlb_model *m = cost->model;
-	int heads = (int)(m->num_attention_heads / cost->plan->layout.tp), dim = (int)m->head_dim;
+	int heads = (int)(m->num_attention_heads / cost->plan->layout.tp), dim = (int)wlb_model_head_width(m);
 	double share = wlb_model_window_share(m), window = (double)m->sliding_window, seconds = 0.0;
 	if (share < 1.0)
 		seconds += (1.0 - share) *
@@ -383,7 +513,7 @@ struct wlb_seconds wlb_layer_attention_s(const struct wlb_layer_cost *cost, doub
 
 struct wlb_seconds wlb_layer_attention_least_s(const struct wlb_layer_cost *cost, double pairs)
 {
-	double flops = 4.0 * pairs * (double)(cost->model->num_attention_heads * cost->model->head_dim) /
+	double flops = 4.0 * pairs * (double)(cost->model->num_attention_heads * wlb_model_head_width(cost->model)) /
 	               cost->plan->layout.tp;
 	if (cost->options->unfused_attention) {
 		double forward_s = flops / wlb_machine_gemm_most(cost->machine);
@@ -447,8 +577,8 @@ struct wlb_seconds wlb_embedding_s(const struct wlb_layer_cost *cost, double tok
 
 struct wlb_seconds wlb_layer_least_s(const struct wlb_layer_cost *cost, double tokens)
 {
-	double products_s = 2.0 * (double)wlb_model_layer_active_parameters(cost->model) * tokens /
-	                    cost->plan->layout.tp / wlb_machine_gemm_most(cost->machine) /
+	double products_s = 2.0 * wlb_model_layer_active_parameters(cost->model) * tokens / cost->plan->layout.tp /
+	                    wlb_machine_gemm_most(cost->machine) /
 	                    wlb_machine_fp8_rate(cost->machine, cost->options->fp8);
 	struct wlb_seconds sum = streams_s(cost, tokens, 0.0);
 	sum.forward += products_s;

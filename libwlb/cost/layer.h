@@ -23,11 +23,19 @@ struct wlb_layer_cost {
 	const struct wlb_plan *plan;
 };
 
-/* Products and elementwise operations of one layer: without attention and communication. */
+/* Products and elementwise operations of the mean layer, of which the first may have no experts: without attention and
+ * communication. */
 struct wlb_seconds wlb_layer_products_s(const struct wlb_layer_cost *cost, double tokens);
 /* One of these products: in the backward pass, the gradient of the weights of attention's output. */
 double wlb_layer_output_d_w_s(const struct wlb_layer_cost *cost, double tokens);
 struct wlb_seconds wlb_layer_elementwise_s(const struct wlb_layer_cost *cost, double tokens);
+
+/* Seconds in which the rows of a rank's tokens are sent to the ranks of their experts and back, in one direction of the
+ * mean layer; 0 where ep is 1. A rank has tokens / tp of the rows and sends num_experts_per_tok copies of each
+ * (Megatron-LM's dispatcher "alltoall"), or with rows_by_node one to each node, whose ranks copy it by node_link
+ * (DeepEP, csrc/kernels/internode.cu: a row on the network tells which ranks of the node it is for). The ranks of a
+ * group are neighbours but for tp, as Megatron-LM places them. */
+double wlb_layer_exchange_s(const struct wlb_layer_cost *cost, double tokens, int crosses_switch);
 
 /* Bytes of an element that tensor-parallel ranks gather: the inputs of products and the gradients of their outputs are
  * cast before, where ranks have shares of the rows (Transformer Engine's Linear; TorchTitan with scales of tensors). */
@@ -41,8 +49,9 @@ double wlb_angles_s(const struct wlb_layer_cost *cost, double tokens);
  * scores. */
 double wlb_layer_selective_s(const struct wlb_layer_cost *cost, double tokens);
 
-/* Seconds of the last product of a layer and the sum after it, forward, whose results no operation of the backward pass
- * reads: 0 with experts or a norm after the product, which do. The second is a lower bound, as those below. */
+/* Seconds of the last product of a layer and the sum after it, forward, in the mean layer: of layers alone where no
+ * operation of the backward pass reads their results, since experts or a norm after the product do. The second is a
+ * lower bound, as those below. */
 double wlb_layer_last_s(const struct wlb_layer_cost *cost, double tokens);
 double wlb_layer_last_least_s(const struct wlb_layer_cost *cost, double tokens);
 

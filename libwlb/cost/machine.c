@@ -245,6 +245,16 @@ double wlb_machine_root_s(const struct wlb_machine *machine, int ranks, int rank
 	       (ranks > 1 ? bytes / bytes_per_s : 0.0);
 }
 
+double wlb_machine_exchange_s(const struct wlb_machine *machine, int ranks, int ranks_per_node, int crosses_switch,
+                              double near_bytes, double far_bytes)
+{
+	int near = ranks < ranks_per_node ? ranks : ranks_per_node;
+	const struct wlb_link network = wlb_machine_network(machine, crosses_switch);
+	double near_s = near > 1 ? wlb_machine_node_send_s(machine, near_bytes) : 0.0;
+	double far_s = ranks > near ? network.latency_s + far_bytes / network.bytes_per_s : 0.0;
+	return fmax(near_s, far_s);
+}
+
 double wlb_machine_node_send_s(const struct wlb_machine *machine, double bytes)
 {
 	if (machine->node_calls.count > 0)

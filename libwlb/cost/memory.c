@@ -51,8 +51,9 @@ static double layer_token_bytes(const struct stage_memory *w, enum wlb_recompute
 {
 	const struct wlb_model *m = w->model;
 	double hidden = (double)m->hidden_size * (w->options->whole_rows ? w->plan->layout.tp : 1),
-	       mlp = wlb_plan_token_mlps(m) * (double)m->intermediate_size;
-	double q = (double)(m->num_attention_heads * m->head_dim), kv = (double)(m->num_key_value_heads * m->head_dim);
+	       mlp = wlb_plan_mlp_columns(m);
+	double head = (double)wlb_model_head_width(m);
+	double q = (double)m->num_attention_heads * head, kv = (double)m->num_key_value_heads * head;
 	if (recompute == WLB_RECOMPUTE_FULL)
 		return w->element_bytes * hidden;
 	/* Inputs of both norms, of both projections that follow them; queries, keys, values and the attention's output;
@@ -64,7 +65,9 @@ static double layer_token_bytes(const struct stage_memory *w, enum wlb_recompute
 	if (wlb_family(m->family)->qk_norm != WLB_QK_NORM_NONE) /* queries and keys before their norms */
 		elements += q + kv;
 	if (m->num_experts > 0) /* each tensor-parallel rank has a whole row for each expert, before it and after it */
-		elements += 2.0 * wlb_plan_token_mlps(m) * (double)m->hidden_size * w->plan->layout.tp;
+		elements += 2.0 * wlb_plan_token_experts(m) * (double)m->hidden_size * w->plan->layout.tp;
+	/* What latent attention makes queries, keys and values of, on each tensor-parallel rank. */
+	elements += (double)(m->q_lora_rank + m->kv_lora_rank + m->qk_rope_head_dim) * w->plan->layout.tp;
 	if (wlb_family(m->family)->norms == WLB_NORMS_BOTH) /* what attention and MLP gave, before their norms */
 		elements += 2.0 * hidden;
 	int released = recompute == WLB_RECOMPUTE_SELECTIVE && w->options->release_activations;
@@ -111,6 +114,13 @@ static double activation_bytes(const struct stage_memory *w, int32_t stage, doub
 	return bytes;
 }
 
+/* Parameters of the matrices of a layer that are on a rank, or are gathered there, of all tensor-parallel ranks. */
+static double layer_matrices(const struct stage_memory *w)
+{
+	double experts = (double)(w->model->num_experts * wlb_model_expert_parameters(w->model));
+	return (double)wlb_model_layer_matrix_parameters(w->model) - experts + experts / wlb_plan_expert_ranks(w->plan);
+}
+
 static double buffer_bytes(const struct stage_memory *w, double tokens, double parameters)
 {
 	const struct wlb_layout *l = &w->plan->layout;
@@ -124,7 +134,7 @@ static double buffer_bytes(const struct stage_memory *w, double tokens, double p
 	if ((double)l->dp * l->cp > 1.0)
 		bytes += 2.0 * w->options->gradient_bytes * fmin(parameters, BUCKET_PARAMETERS);
 	if (w->plan->zero_stage >= 3) /* a layer's weights gathered, and the next one's */
-		elements += 2.0 * (double)wlb_model_layer_matrix_parameters(w->model) / l->tp;
+		elements += 2.0 * layer_matrices(w) / l->tp;
 	return bytes + w->element_bytes * elements;
 }
 
@@ -138,23 +148,23 @@ static double logit_bytes(const struct stage_memory *w, int32_t stage, double ra
 	return w->options->logit_bytes * rows * (double)w->model->vocab_size / l->tp;
 }
 
-/* Weights of a stage in use. Of ZeRO-3 the buffers have those of two layers. */
-static double weight_bytes(const struct stage_memory *w, int32_t stage, double parameters)
+/* Weights of a stage in use, of which the rank has a shard with ZeRO-3. The buffers then have those of two layers. */
+static double weight_bytes(const struct stage_memory *w, int32_t stage, double parameters, double shard)
 {
-	const struct wlb_plan *plan = w->plan;
-	if (plan->zero_stage >= 3)
-		return w->element_bytes * parameters / ((double)plan->layout.dp * plan->layout.cp);
-	double bytes = w->element_bytes * parameters, layers = (double)wlb_plan_stage_layers(plan, w->model, stage);
+	if (w->plan->zero_stage >= 3)
+		return w->element_bytes * shard;
+	double bytes = w->element_bytes * parameters;
 	double casts = FP8_CASTS_BYTES - (w->options->fp8_parameters ? w->element_bytes : 0.0);
 	return w->options->fp8 == WLB_FP8_NONE ? bytes
-	                                       : bytes + casts * wlb_plan_matrix_parameters(plan, w->model, layers);
+	                                       : bytes + casts * wlb_plan_stage_matrices(w->plan, w->model, stage);
 }
 
 /* Weights, gradients and states of the optimizer, and the shares of them that a rank has. */
 static void set_states(const struct stage_memory *w, int32_t stage, double parameters, struct wlb_memory *memory)
 {
 	const struct wlb_plan *plan = w->plan;
-	double shards = (double)plan->layout.dp * plan->layout.cp, gradient = w->options->gradient_bytes;
+	double shard = wlb_plan_shard(plan, parameters, wlb_plan_stage_experts(plan, w->model, stage));
+	double gradient = w->options->gradient_bytes;
 	double states = OPTIMIZER_BYTES + (gradient < MASTER_GRADIENT_BYTES ? MASTER_GRADIENT_BYTES : 0.0);
 	int masters_alone = plan->zero_stage >= 3 && w->options->gather_masters;
 	if (w->options->keep_gradients && gradient > w->element_bytes)
@@ -163,9 +173,9 @@ static void set_states(const struct stage_memory *w, int32_t stage, double param
 		gradient = MASTER_GRADIENT_BYTES;
 		states = OPTIMIZER_BYTES;
 	}
-	memory->weights = masters_alone ? 0.0 : weight_bytes(w, stage, parameters);
-	memory->gradients = gradient * parameters / (plan->zero_stage >= 2 ? shards : 1.0);
-	memory->optimizer = states * parameters / (plan->zero_stage >= 1 ? shards : 1.0);
+	memory->weights = masters_alone ? 0.0 : weight_bytes(w, stage, parameters, shard);
+	memory->gradients = gradient * (plan->zero_stage >= 2 ? shard : parameters);
+	memory->optimizer = states * (plan->zero_stage >= 1 ? shard : parameters);
 }
 
 static struct wlb_memory megatron_memory(const struct stage_memory *w, int32_t stage, int64_t tokens, int64_t longest)

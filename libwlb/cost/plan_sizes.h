@@ -10,8 +10,11 @@
 double wlb_plan_recomputed_layers(const struct wlb_plan *plan, const struct wlb_model *model, int32_t stage,
                                   int32_t chunk);
 
-/* MLPs that compute a token: its experts, or one. */
-double wlb_plan_token_mlps(const struct wlb_model *model);
+/* Experts that compute a token in the mean layer; 1 where there are none. */
+double wlb_plan_token_experts(const struct wlb_model *model);
+
+/* The columns of all MLPs that compute a token in the mean layer. */
+double wlb_plan_mlp_columns(const struct wlb_model *model);
 
 /* Width of the keys (or the values) that one tensor-parallel rank holds. */
 double wlb_plan_kv_width(const struct wlb_plan *plan, const struct wlb_model *model);
@@ -24,8 +27,20 @@ double wlb_plan_chunk_parameters(const struct wlb_plan *plan, const struct wlb_m
 /* The same of all chunks of a stage. */
 double wlb_plan_stage_parameters(const struct wlb_plan *plan, const struct wlb_model *model, int32_t stage);
 
-/* Of these parameters, those of the matrices of so many layers, whose products can be in 8 bits. */
-double wlb_plan_matrix_parameters(const struct wlb_plan *plan, const struct wlb_model *model, double layers);
+/* Ranks that divide the experts, at least 1. */
+int32_t wlb_plan_expert_ranks(const struct wlb_plan *plan);
+
+/* Of these parameters, those that only dp x cp / ep ranks hold: the experts, where ep is above 1. */
+double wlb_plan_chunk_experts(const struct wlb_plan *plan, const struct wlb_model *model, int32_t stage, int32_t chunk);
+double wlb_plan_stage_experts(const struct wlb_plan *plan, const struct wlb_model *model, int32_t stage);
+
+/* What a rank has of parameters of which all ranks that hold the same ones have equal shares. */
+double wlb_plan_shard(const struct wlb_plan *plan, double parameters, double experts);
+
+/* Of a chunk's parameters and of a stage's, those of the matrices of layers, whose products can be in 8 bits. */
+double wlb_plan_chunk_matrices(const struct wlb_plan *plan, const struct wlb_model *model, int32_t stage,
+                               int32_t chunk);
+double wlb_plan_stage_matrices(const struct wlb_plan *plan, const struct wlb_model *model, int32_t stage);
 
 /* Returns the stage's chunk with the most layers. Where the embedding counts as a layer, its chunk has fewer. */
 int32_t wlb_plan_largest_chunk(const struct wlb_plan *plan, const struct wlb_model *model, int32_t stage);

@@ -43,17 +43,21 @@ static struct wlb_search_layer layer_of(const struct wlb_search *search, const s
 	double bytes = tokens * (double)search->model.hidden_size * wlb_machine_element_bytes(machine);
 	double tp_s = transfer_s(machine, l->tp, on_node, bytes);
 	double gather_s = tp_s * wlb_layer_gathered_bytes(&cost) / wlb_machine_element_bytes(machine);
+	/* Rows of experts on other ranks are not gathered again. */
+	double gathers_back = options->whole_rows ? 2.0 : wlb_plan_expert_ranks(plan) > 1 ? 3.0 : 4.0;
+	double exchange_s = wlb_layer_exchange_s(&cost, tokens, 0) - wlb_layer_exchange_s(&cost, 0.0, 0);
 	double tp_forward_s = (1.0 - options->tp_overlap.forward) * 2.0 * (gather_s + tp_s);
-	double tp_backward_s =
-		(1.0 - options->tp_overlap.backward) * ((options->whole_rows ? 2.0 : 4.0) * gather_s + 2.0 * tp_s);
-	double forward_s = slowest_rank * (linear.forward + attention.forward) + tp_forward_s;
+	double tp_backward_s = (1.0 - options->tp_overlap.backward) * (gathers_back * gather_s + 2.0 * tp_s);
+	double forward_s = slowest_rank * (linear.forward + attention.forward) + tp_forward_s + exchange_s;
 	/* What ends early leaves out the last product and the collective after it. */
 	double left_out_s = options->early_stop ? slowest_rank * wlb_layer_last_least_s(&cost, tokens) +
 	                                                  (1.0 - options->tp_overlap.forward) * tp_s
 	                                        : 0.0;
 	return (struct wlb_search_layer){
 		.layout = *l,
-		.pass_s = {forward_s, slowest_rank * (linear.backward + attention.backward) + tp_backward_s},
+		.ep = plan->ep,
+		.pass_s = {forward_s,
+	                   slowest_rank * (linear.backward + attention.backward) + tp_backward_s + exchange_s},
 		.again_s = forward_s - left_out_s,
 		.keys_s = gather_keys_s(search, plan, tokens * l->cp),
 		.head_s = slowest_rank * (head.forward + head.backward),
@@ -67,13 +71,13 @@ struct work {
 	double head_s;
 };
 
-/* Plans of one layout follow each other: what does not depend on more than the layout is kept. */
+/* Plans of one layout and ep follow each other: what does not depend on more than these is kept. */
 static struct work work_of(struct wlb_search *search, const struct wlb_plan *plan)
 {
 	struct wlb_search_layer *layer = &search->layer;
 	double recomputed = wlb_search_recomputed_share(search, plan);
 	double gathers_back = search->options.cost.trainer == WLB_COST_WORKER ? 1.0 : 2.0;
-	if (memcmp(&layer->layout, &plan->layout, sizeof(layer->layout)) != 0)
+	if (memcmp(&layer->layout, &plan->layout, sizeof(layer->layout)) != 0 || layer->ep != plan->ep)
 		*layer = layer_of(search, plan);
 	return (struct work){
 		.layer_s = layer->pass_s.forward + recomputed * layer->again_s + layer->pass_s.backward,

@@ -128,23 +128,25 @@ static int cp_fits(const struct wlb_search *search, int32_t tp, int64_t cp)
 	               : 0;
 }
 
-/* Returns the most replicas, up to `most`, that the trainer divides the batch among: wlb-worker any number. */
-static int32_t dividing_replicas(const struct wlb_search_options *options, int64_t most)
+/* Returns the most replicas, up to `most`, that the trainer divides the batch among, wlb-worker among any number, and
+ * whose ranks a fixed ep divides. */
+static int32_t dividing_replicas(const struct wlb_search_options *options, int32_t cp, int64_t most)
 {
-	int32_t windows = held(options->fixed.micro_batch_windows, 1);
-	while (options->cost.trainer != WLB_COST_WORKER && most > 0 && options->global_batch % (most * windows) != 0)
+	int32_t windows = held(options->fixed.micro_batch_windows, 1), ep = held(options->fixed.ep, 1);
+	while (options->cost.trainer != WLB_COST_WORKER && most > 0 &&
+	       (options->global_batch % (most * windows) != 0 || cp * most % ep != 0))
 		most--;
 	return (int32_t)most;
 }
 
 /* As many replicas as the GPUs and the batch allow, each with at least one window, or as many as the caller holds.
  * Returns 0 where that is not allowed. */
-static int32_t replicas_of(const struct wlb_search *search, int32_t tp, int64_t stage_slots, int64_t slots)
+static int32_t replicas_of(const struct wlb_search *search, int32_t tp, int32_t cp, int32_t pp, int64_t slots)
 {
-	int64_t most = slots / stage_slots;
+	int64_t stage_slots = (int64_t)cp * pp, most = slots / stage_slots;
 	most = most < search->options.global_batch ? most : search->options.global_batch;
 	int32_t fixed = search->options.fixed.dp;
-	int32_t dp = dividing_replicas(&search->options, held(fixed, most));
+	int32_t dp = dividing_replicas(&search->options, cp, held(fixed, most));
 	if (dp > most || (fixed > 0 && dp != fixed) ||
 	    (search->options.every_gpu && tp * stage_slots * dp != search->gpus))
 		return 0;
@@ -204,6 +206,18 @@ static int add_chunks(struct wlb_search *search, struct wlb_plan plan, struct wl
 	return 0;
 }
 
+/* Each ep that divides the experts and the ranks that would hold copies of them. */
+static int add_experts(struct wlb_search *search, struct wlb_plan plan, struct wlb_error *error)
+{
+	int64_t experts = search->model.num_experts > 0 ? search->model.num_experts : 1;
+	int64_t ranks = (int64_t)plan.layout.dp * plan.layout.cp, fixed = search->options.fixed.ep;
+	int64_t most = fixed > 0 ? fixed : experts < ranks ? experts : ranks;
+	for (plan.ep = held((int32_t)fixed, 1); plan.ep <= most; plan.ep++)
+		if (experts % plan.ep == 0 && ranks % plan.ep == 0 && add_chunks(search, plan, error) < 0)
+			return -1;
+	return 0;
+}
+
 static int by_value(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
@@ -244,12 +258,12 @@ static int add_pipelines(struct wlb_search *search, int32_t tp, int32_t cp, int6
 	int64_t most = slots / cp < search->model.num_hidden_layers ? slots / cp : search->model.num_hidden_layers;
 	for (int32_t pp = held(fixed->pp, 1); pp <= most && pp <= held(fixed->pp, most); pp++) {
 		struct wlb_plan plan = {.layout = {tp, cp, pp, 1}, .zero_stage = search->options.zero_stage};
-		plan.layout.dp = replicas_of(search, tp, (int64_t)cp * pp, slots);
+		plan.layout.dp = replicas_of(search, tp, cp, pp, slots);
 		if (pp > 1 && plan.zero_stage > 1)
 			plan.zero_stage = 1;
 		size_t first = search->count;
 		if (plan.layout.dp > 0 &&
-		    (add_chunks(search, plan, error) < 0 || drop_misfits(search, first, error) < 0))
+		    (add_experts(search, plan, error) < 0 || drop_misfits(search, first, error) < 0))
 			return -1;
 	}
 	return 0;

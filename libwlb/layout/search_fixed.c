@@ -21,6 +21,7 @@ static void list_fixed(const struct wlb_search_fixed *fixed, char *text, size_t 
 	append(text, size, "cp", fixed->cp);
 	append(text, size, "pp", fixed->pp);
 	append(text, size, "dp", fixed->dp);
+	append(text, size, "ep", fixed->ep);
 	append(text, size, "interleave", fixed->interleave);
 	append(text, size, "micro-batch-size", fixed->micro_batch_windows);
 }
@@ -67,15 +68,23 @@ int wlb_search_check_fixed(const struct wlb_search *search, struct wlb_error *er
 	    check_most("cp", fixed->cp, search->gpus, "the usable GPUs", error) < 0 ||
 	    check_most("pp", fixed->pp, model->num_hidden_layers, "num_hidden_layers", error) < 0 ||
 	    check_most("dp", fixed->dp, search->options.global_batch, "--global-batch-size", error) < 0 ||
+	    check_most("ep", fixed->ep, model->num_experts > 0 ? model->num_experts : 1,
+	               "num_experts, or 1 without experts", error) < 0 ||
 	    check_most("interleave", fixed->interleave, model->num_hidden_layers, "num_hidden_layers", error) < 0 ||
 	    check_most("micro-batch-size", fixed->micro_batch_windows, search->options.global_batch,
 	               "--global-batch-size", error) < 0 ||
 	    check_tp(search, error) < 0)
 		return -1;
-	if (fixed->account_for_embedding < -1 || fixed->account_for_embedding > 1 || fixed->account_for_loss < -1 ||
-	    fixed->account_for_loss > 1)
-		return wlb_fail(error, "account_for_embedding is %d, account_for_loss %d: each must be -1, 0 or 1",
-		                fixed->account_for_embedding, fixed->account_for_loss);
+	int embedding = fixed->account_for_embedding, loss = fixed->account_for_loss,
+	    layers = (int)model->num_hidden_layers;
+	int has_more = embedding > 1 || loss > 1;
+	if (embedding < -1 || loss < -1 || embedding >= layers || loss >= layers ||
+	    (has_more && (embedding < 0 || loss < 0 || fixed->interleave != 1 || fixed->pp < 2)))
+		return wlb_fail(
+			error,
+			"account_for_embedding is %d, account_for_loss %d: each must be -1, 0 or 1, or both 0 to %d "
+			"with interleave 1 and pp above 1",
+			embedding, loss, layers - 1);
 	if (fixed->shared_head < -1 || fixed->shared_head > 1)
 		return wlb_fail(error, "shared_head is %d: it must be -1, 0 or 1", fixed->shared_head);
 	if (fixed->recompute < -1 || fixed->recompute > WLB_RECOMPUTE_FULL)
@@ -108,16 +117,17 @@ static void list_rules(const struct wlb_search *search, char *text, size_t size)
 	snprintf(
 		text, size,
 		"pp x interleave must %s num_hidden_layers, %lld, dp%s %s global_batch_size, %d, and cp %s %lld, since "
-		"seq_length, %lld, is cut into 2 x cp chunks of at least %lld tokens%s",
+		"seq_length, %lld, is cut into 2 x cp chunks of at least %lld tokens%s%s",
 		worker ? "not exceed" : "divide", (long long)search->model.num_hidden_layers,
 		worker ? "" : " x micro_batch_size", worker ? "not" : "must divide", o->global_batch,
 		worker ? "not" : "must not exceed", (long long)(cp > 1 ? cp : 1), (long long)o->seq_length,
-		(long long)chunk, worker ? "" : " without a remainder");
+		(long long)chunk, worker ? "" : " without a remainder",
+		search->model.num_experts > 0 ? ", and ep must divide num_experts and dp x cp" : "");
 }
 
 int wlb_search_fail_fixed(const struct wlb_search *search, int32_t most, struct wlb_error *error)
 {
-	char text[160], rules[400], remedy[128] = "";
+	char text[160], rules[448], remedy[128] = "";
 	list_fixed(&search->options.fixed, text, sizeof(text));
 	list_rules(search, rules, sizeof(rules));
 	if (most > 0)

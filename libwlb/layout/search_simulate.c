@@ -31,8 +31,8 @@ static int32_t *leaves_of(const struct wlb_search *search, const struct wlb_plan
  * pipeline's start and end, the gradients and the optimizer. */
 static void scale_time(struct wlb_sim_time *time, double times)
 {
-	double *grows[] = {&time->compute_s, &time->recompute_s,    &time->tp_s,
-	                   &time->cp_s,      &time->cp_imbalance_s, &time->imbalance_s};
+	double *grows[] = {&time->compute_s, &time->recompute_s,    &time->tp_s,       &time->cp_s,
+	                   &time->ep_s,      &time->cp_imbalance_s, &time->imbalance_s};
 	for (size_t i = 0; i < sizeof(grows) / sizeof(grows[0]); i++) {
 		time->step_s += *grows[i] * (times - 1.0);
 		*grows[i] *= times;
@@ -54,7 +54,7 @@ static void add_time(struct wlb_sim_time *sum, const struct wlb_sim_time *time)
 		to[i] += from[i];
 }
 
-_Static_assert(sizeof(struct wlb_sim_time) == 12 * sizeof(double), "add_time takes it for an array of doubles");
+_Static_assert(sizeof(struct wlb_sim_time) == 13 * sizeof(double), "add_time takes it for an array of doubles");
 
 static void set_means(const struct wlb_search *search, const struct outcome *outcome, struct wlb_candidate *c)
 {

@@ -21,9 +21,9 @@ static double head_layers(const struct wlb_search *search)
 {
 	const struct wlb_model *m = &search->model;
 	double pairs = search->work.pairs / search->work.tokens;
-	double attention = 4.0 * (double)(m->num_attention_heads * m->head_dim) * pairs;
+	double attention = 4.0 * (double)(m->num_attention_heads * wlb_model_head_width(m)) * pairs;
 	return 2.0 * (double)(m->hidden_size * m->vocab_size) /
-	       (2.0 * (double)wlb_model_layer_active_parameters(m) + attention);
+	       (2.0 * wlb_model_layer_active_parameters(m) + attention);
 }
 
 double wlb_search_longest_stage(const struct wlb_search_plan *plan, double layer, double head)
@@ -73,6 +73,8 @@ static void try_one_layer(const struct wlb_search *search, const struct wlb_sear
 	/* One stage has all layers, whatever counts. */
 	int one =
 		plan->candidate.plan.layout.pp == 1 && fixed->account_for_embedding < 0 && fixed->account_for_loss < 0;
+	if (fixed->account_for_embedding > 1 || fixed->account_for_loss > 1)
+		try_accounts(search, plan, fixed->account_for_embedding, fixed->account_for_loss, head, least, best);
 	for (int32_t accounts = 0; accounts < (one ? 1 : 4); accounts++)
 		if (allows(fixed->account_for_embedding, accounts / 2) && allows(fixed->account_for_loss, accounts % 2))
 			try_accounts(search, plan, accounts / 2, accounts % 2, head, least, best);

@@ -52,11 +52,12 @@ struct wlb_search_packing {
 /* Kept, since plans with equal micro-batches follow each other; the oldest is replaced. */
 enum { WLB_SEARCH_PACKINGS = 128 };
 
-/* What a layer and the head of a layout take for the tokens of a mean replica in a step, at the highest rates and
- * without latencies. */
+/* What a layer and the head of a layout and ep take for the tokens of a mean replica in a step, at the highest rates
+ * and without latencies. */
 struct wlb_search_layer {
 	struct wlb_layout layout;
-	struct wlb_seconds pass_s, keys_s; /* computation and what tp adds; gathering keys and values */
+	int32_t ep;
+	struct wlb_seconds pass_s, keys_s; /* computation and what tp and ep add; gathering keys and values */
 	double again_s;                    /* of a forward pass that is computed again */
 	double head_s;
 };

@@ -54,7 +54,7 @@ int64_t wlb_shards_pairs(const struct wlb_shards *shards, int32_t rank)
 
 double wlb_shards_work(const struct wlb_shards *shards, int32_t rank, const struct wlb_model *model)
 {
-	double q = (double)(model->num_attention_heads * model->head_dim);
+	double q = (double)(model->num_attention_heads * wlb_model_head_width(model));
 	double pair = (double)model->num_hidden_layers * 4.0 * q;
 	double token = wlb_cost_document(model, 1) - pair; /* a document of one token has one pair */
 	int64_t rows = shards->first_row[rank + 1] - shards->first_row[rank];

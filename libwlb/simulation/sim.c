@@ -71,6 +71,12 @@ static void find_groups(struct wlb_sim *sim)
 	for (int r = 0; r < replica * l->dp; r += l->tp)
 		sim->tp_crosses |= stage_crosses(sim, r, r + l->tp - 1);
 	sim->dp_crosses = crosses(sim, 0, replica * l->dp - 1);
+	int experts = l->tp * wlb_plan_expert_ranks(&sim->options.plan);
+	for (int r = 0; r < replica * l->dp; r += experts)
+		sim->ep_crosses |= stage_crosses(sim, r, r + experts - 1);
+	int experts_on_node = least(experts, gpus) / l->tp;
+	sim->expert_replicas_on_node = experts_on_node > 0 ? sim->dp_on_node / experts_on_node : 0;
+	sim->expert_replicas_on_node = sim->expert_replicas_on_node > 0 ? sim->expert_replicas_on_node : 1;
 	sim->pp_on_node = least(l->pp, gpus / stage > 0 ? gpus / stage : 1);
 	for (int r = 0; r < replica * l->dp; r += replica)
 		sim->pp_crosses |= stage_crosses(sim, r, r + replica - 1);

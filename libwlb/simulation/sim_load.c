@@ -139,6 +139,31 @@ static double exposed_s(double communication_s, double computation_s, double sha
 	return communication_s - hidden_s;
 }
 
+/* Sets the collectives over tensor-parallel ranks: of attention and MLP, beside products as far as the trainer does so.
+ * Those of experts on other ranks are between products, and of each expert's row (Megatron-LM's dispatcher "alltoall"
+ * gathers them after they arrived, keeps them for the backward pass, and scatters the sums before they are sent back):
+ * none is cast before. */
+static void add_tp(const struct wlb_sim *sim, struct wlb_sim_load *load, struct wlb_seconds products,
+                   struct collectives tp, struct collectives of_expert)
+{
+	const struct wlb_cost_options *cost = &sim->options.cost;
+	int apart = wlb_plan_expert_ranks(&sim->options.plan) > 1;
+	/* A block is attention, an MLP that is no expert, or the expert that all rows have. */
+	int all_have_mlp = !apart || sim->model.shared_intermediate_size > 0;
+	double blocks = all_have_mlp ? 2.0 : 2.0 - wlb_model_expert_layers_share(&sim->model);
+	double experts_s = apart ? wlb_plan_token_experts(&sim->model) * (of_expert.gather + of_expert.reduce) : 0.0;
+	double gathers = cost->whole_rows ? 1.0 : 2.0;
+	load->tp.forward =
+		experts_s + exposed_s(blocks * (tp.gather + tp.reduce), products.forward, cost->tp_overlap.forward);
+	load->tp.backward = experts_s + exposed_s(blocks * (gathers * tp.gather + tp.reduce), products.backward,
+	                                          cost->tp_overlap.backward);
+	/* What ends early does not scatter the sums of the last block. */
+	if (sim->options.plan.recompute == WLB_RECOMPUTE_FULL)
+		load->tp_recompute_s =
+			experts_s + exposed_s(blocks * tp.gather + (cost->early_stop ? 1.0 : blocks) * tp.reduce,
+		                              products.forward, cost->tp_overlap.forward);
+}
+
 /* Communication of one layer: tensor parallelism gathers and scatters before and after attention and MLP, and gathers
  * both inputs once more in the backward pass (Korthikanti et al. 2022, Megatron-LM), unless each rank has whole rows;
  * context parallelism gathers keys and values, and scatters their gradients after they were gathered again (Dubey et
@@ -153,10 +178,10 @@ static void add_communication(const struct wlb_sim *sim, struct wlb_sim_load *lo
 	int worker = cost->trainer == WLB_COST_WORKER;
 	double element = wlb_machine_element_bytes(&sim->machine);
 	struct collectives tp = tp_collectives_s(sim, rank_tokens, wlb_layer_gathered_bytes(&sim->cost));
-	load->tp.forward = exposed_s(2.0 * (tp.gather + tp.reduce), products.forward, cost->tp_overlap.forward);
-	double gathers = cost->whole_rows ? 2.0 : 4.0;
-	load->tp.backward =
-		exposed_s(gathers * tp.gather + 2.0 * tp.reduce, products.backward, cost->tp_overlap.backward);
+	struct collectives whole = tp_collectives_s(sim, rank_tokens, element);
+	add_tp(sim, load, products, tp, whole);
+	double exchange_s = wlb_layer_exchange_s(&sim->cost, rank_tokens, sim->ep_crosses);
+	load->ep = (struct wlb_seconds){exchange_s, exchange_s};
 	double gather_s = wlb_machine_gather_s(&sim->machine, l->cp, sim->cp_on_node, sim->cp_crosses, kv_bytes);
 	double reduce_s = wlb_machine_reduce_s(&sim->machine, l->cp, sim->cp_on_node, sim->cp_crosses, kv_bytes);
 	struct wlb_overlap hidden = cost->cp_overlap;
@@ -176,18 +201,14 @@ static void add_communication(const struct wlb_sim *sim, struct wlb_sim_load *lo
 		load->cp.forward = cp_s;
 		load->cp.backward += order_s + wlb_machine_op_s(&sim->machine, WLB_OP_ZERO, elements);
 	}
-	if (sim->options.plan.recompute == WLB_RECOMPUTE_FULL)
-		load->tp_recompute_s = exposed_s(2.0 * tp.gather + (cost->early_stop ? 1.0 : 2.0) * tp.reduce,
-		                                 products.forward, cost->tp_overlap.forward);
 	load->beyond_cp_s = worker ? cp_s : 0.0;
 	if (sim->options.plan.recompute == WLB_RECOMPUTE_FULL ||
 	    (worker && sim->options.plan.recompute == WLB_RECOMPUTE_SELECTIVE))
 		load->cp_recompute_s = cp_s;
 	/* These have no product of their size beside them. */
 	struct collectives head = tp_collectives_s(sim, head_tokens(sim, rank_tokens), element);
-	struct collectives embedding = tp_collectives_s(sim, rank_tokens, element);
 	load->head_tp = (struct wlb_seconds){head.gather, head.gather + head.reduce};
-	load->embedding_tp = (struct wlb_seconds){embedding.reduce, embedding.gather};
+	load->embedding_tp = (struct wlb_seconds){whole.reduce, whole.gather};
 	load->send_bytes = rank_tokens * (double)sim->model.hidden_size * element / l->tp;
 }
 
@@ -294,7 +315,7 @@ static void add_servers(const struct wlb_sim *sim, struct wlb_sim_load *load, do
 {
 	const struct wlb_layout *l = &sim->options.plan.layout;
 	const struct wlb_model *m = &sim->model;
-	double elements = 2.0 * (double)(m->num_attention_heads * m->head_dim) / l->tp;
+	double elements = 2.0 * (double)(m->num_attention_heads * wlb_model_head_width(m)) / l->tp;
 	double bytes = rank_tokens * (sim->kv_token_bytes + elements * wlb_machine_element_bytes(&sim->machine));
 	const struct wlb_link link = wlb_machine_network(&sim->machine, sim->dp_crosses || sim->pp_crosses);
 	double s = wlb_layout_ranks(l) > wlb_machine_linked_gpus(&sim->machine)
@@ -311,7 +332,7 @@ static void add_servers(const struct wlb_sim *sim, struct wlb_sim_load *load, do
 static void count_flops(const struct wlb_sim *sim, size_t count, struct wlb_sim_load *load)
 {
 	const struct wlb_model *m = &sim->model;
-	double layers = (double)m->num_hidden_layers, q = (double)(m->num_attention_heads * m->head_dim);
+	double layers = (double)m->num_hidden_layers, q = (double)(m->num_attention_heads * wlb_model_head_width(m));
 	for (size_t i = 0; i < count; i++) {
 		double n = (double)sim->tokens[i];
 		load->tokens += sim->tokens[i];
@@ -379,7 +400,9 @@ void wlb_sim_set_token_s(struct wlb_sim *sim)
 	add_communication(sim, &load, products, ceil(window / cp), kv_bytes);
 	/* Latencies belong to the micro-batch and do not depend on its documents. */
 	add_communication(sim, &empty, products, 0.0, 0.0);
-	sim->token_s = (both(linear) + both(load.tp) + both(load.cp) - both(empty.tp) - both(empty.cp)) / window;
+	sim->token_s = (both(linear) + both(load.tp) + both(load.cp) + both(load.ep) - both(empty.tp) - both(empty.cp) -
+	                both(empty.ep)) /
+	               window;
 }
 
 double wlb_sim_document_s(const void *context, int64_t document_tokens)

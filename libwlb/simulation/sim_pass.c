@@ -8,15 +8,37 @@
  * MLP and two norms. */
 static const double layer_tensors = 9.0;
 
+/* Bytes of the gradients or the weights of a chunk on a rank. */
+struct chunk_bytes {
+	double all, experts; /* `experts` of them are of experts, where ep is above 1 */
+};
+
+/* wlb_machine_reduce_s, wlb_machine_gather_s or wlb_machine_root_s. */
+typedef double collective(const struct wlb_machine *machine, int ranks, int ranks_per_node, int crosses_switch,
+                          double bytes);
+
+/* Returns the seconds of a collective among the ranks that hold the same parameters, of which there are fewer for
+ * experts where ep is above 1. */
+static double chunk_s(const struct wlb_sim *sim, struct chunk_bytes bytes, collective *of)
+{
+	const struct wlb_plan *plan = &sim->options.plan;
+	int ranks = plan->layout.dp * plan->layout.cp;
+	double seconds = of(&sim->machine, ranks, sim->dp_on_node, sim->dp_crosses, bytes.all - bytes.experts);
+	if (bytes.experts > 0.0)
+		seconds += of(&sim->machine, ranks / wlb_plan_expert_ranks(plan), sim->expert_replicas_on_node,
+		              sim->dp_crosses, bytes.experts);
+	return seconds;
+}
+
 /* Returns the seconds in which the gradients or weights of a chunk go to their owners or come from them, with
  * owned_tensors: a collective for each tensor, or for each rank where there are fewer of these. */
-static double owned_s(const struct wlb_sim *sim, int32_t stage, int32_t chunk, double bytes)
+static double owned_s(const struct wlb_sim *sim, int32_t stage, int32_t chunk, struct chunk_bytes bytes)
 {
 	const struct wlb_layout *l = &sim->options.plan.layout;
 	double tensors = layer_tensors * (double)wlb_plan_layers(&sim->options.plan, &sim->model, stage, chunk);
 	double calls = fmin((double)l->dp * l->cp, fmax(1.0, tensors));
-	return calls *
-	       wlb_machine_root_s(&sim->machine, l->dp * l->cp, sim->dp_on_node, sim->dp_crosses, bytes / calls);
+	const struct chunk_bytes call = {bytes.all / calls, bytes.experts / calls};
+	return calls * chunk_s(sim, call, wlb_machine_root_s);
 }
 
 static int owns_tensors(const struct wlb_sim *sim)
@@ -27,15 +49,14 @@ static int owns_tensors(const struct wlb_sim *sim)
 double wlb_sim_reduce_s(const struct wlb_sim *sim, int32_t stage, int32_t chunk)
 {
 	const struct wlb_plan *plan = &sim->options.plan;
-	double bytes = sim->options.cost.gradient_bytes * wlb_plan_chunk_parameters(plan, &sim->model, stage, chunk);
-	int ranks = plan->layout.dp * plan->layout.cp;
+	double element = sim->options.cost.gradient_bytes;
+	const struct chunk_bytes bytes = {element * wlb_plan_chunk_parameters(plan, &sim->model, stage, chunk),
+	                                  element * wlb_plan_chunk_experts(plan, &sim->model, stage, chunk)};
 	if (owns_tensors(sim))
 		return owned_s(sim, stage, chunk, bytes);
-	double scatter_s = wlb_machine_reduce_s(&sim->machine, ranks, sim->dp_on_node, sim->dp_crosses, bytes);
+	double scatter_s = chunk_s(sim, bytes, wlb_machine_reduce_s);
 	/* An all-reduce gathers what it has scattered; with ZeRO each rank keeps its part. */
-	return plan->zero_stage > 0 ? scatter_s
-	                            : scatter_s + wlb_machine_gather_s(&sim->machine, ranks, sim->dp_on_node,
-	                                                               sim->dp_crosses, bytes);
+	return plan->zero_stage > 0 ? scatter_s : scatter_s + chunk_s(sim, bytes, wlb_machine_gather_s);
 }
 
 double wlb_sim_sum_heads_s(const struct wlb_sim *sim)
@@ -51,41 +72,43 @@ double wlb_sim_sum_heads_s(const struct wlb_sim *sim)
 	       wlb_machine_gather_s(&sim->machine, l->pp, sim->pp_on_node, sim->pp_crosses, bytes);
 }
 
-/* Bytes of the weights of a chunk that are gathered. Megatron-LM gathers those of MXFP8 in the type of the activations,
+/* Returns the weights of a chunk that are gathered. Megatron-LM gathers those of MXFP8 in the type of the activations,
  * in the buffer of the gradients (--reuse-grad-buf-for-mxfp8-param-ag). */
-static double gathered_bytes(const struct wlb_sim *sim, int32_t stage, int32_t chunk)
+static struct chunk_bytes gathered_bytes(const struct wlb_sim *sim, int32_t stage, int32_t chunk)
 {
 	const struct wlb_plan *plan = &sim->options.plan;
 	const struct wlb_cost_options *cost = &sim->options.cost;
 	double element = wlb_machine_element_bytes(&sim->machine);
-	double bytes = element * wlb_plan_chunk_parameters(plan, &sim->model, stage, chunk);
+	double all = wlb_plan_chunk_parameters(plan, &sim->model, stage, chunk);
+	double experts = wlb_plan_chunk_experts(plan, &sim->model, stage, chunk);
 	if (!cost->fp8_parameters || cost->fp8 == WLB_FP8_NONE || cost->fp8 == WLB_FP8_MXFP8)
-		return bytes;
-	double layers = (double)wlb_plan_layers(plan, &sim->model, stage, chunk);
-	return bytes - (element - 1.0) * wlb_plan_matrix_parameters(plan, &sim->model, layers);
+		return (struct chunk_bytes){element * all, element * experts};
+	double matrices = wlb_plan_chunk_matrices(plan, &sim->model, stage, chunk);
+	return (struct chunk_bytes){element * all - (element - 1.0) * matrices, experts};
 }
 
 double wlb_sim_gather_weights_s(const struct wlb_sim *sim, int32_t stage, int32_t chunk)
 {
-	const struct wlb_layout *l = &sim->options.plan.layout;
-	double bytes = gathered_bytes(sim, stage, chunk);
+	const struct chunk_bytes bytes = gathered_bytes(sim, stage, chunk);
 	if (owns_tensors(sim))
 		return owned_s(sim, stage, chunk, bytes);
-	return wlb_machine_gather_s(&sim->machine, l->dp * l->cp, sim->dp_on_node, sim->dp_crosses, bytes);
+	return chunk_s(sim, bytes, wlb_machine_gather_s);
 }
 
 double wlb_sim_optimizer_s(const struct wlb_sim *sim)
 {
 	const struct wlb_plan *plan = &sim->options.plan;
-	double most = 0.0, ranks = (double)plan->layout.dp * plan->layout.cp;
+	double updated = 0.0, held = 0.0;
 	for (int32_t s = 0; s < plan->layout.pp; s++) {
-		double parameters = 0.0;
-		for (int32_t c = 0; c < plan->interleave; c++)
-			parameters += wlb_plan_chunk_parameters(plan, &sim->model, s, c);
-		most = fmax(most, parameters);
+		double all = 0.0, experts = 0.0;
+		for (int32_t c = 0; c < plan->interleave; c++) {
+			all += wlb_plan_chunk_parameters(plan, &sim->model, s, c);
+			experts += wlb_plan_chunk_experts(plan, &sim->model, s, c);
+		}
+		double shard = wlb_plan_shard(plan, all, experts);
+		updated = fmax(updated, plan->zero_stage >= 1 ? shard : all);
+		held = fmax(held, plan->zero_stage >= 2 ? shard : all);
 	}
-	double updated = most / (plan->zero_stage >= 1 ? ranks : 1.0),
-	       held = most / (plan->zero_stage >= 2 ? ranks : 1.0);
 	return wlb_slowest_rank(&sim->cost) * wlb_optimizer_s(&sim->cost, updated, held);
 }
 
@@ -97,12 +120,13 @@ double wlb_sim_exposed_s(double communication_s, double computation_s, double pi
 void wlb_sim_set_layers(struct wlb_sim *sim)
 {
 	const struct wlb_plan *plan = &sim->options.plan;
+	int full = plan->recompute == WLB_RECOMPUTE_FULL;
 	for (int32_t c = 0; c < plan->interleave; c++)
 		for (int32_t s = 0; s < plan->layout.pp; s++) {
 			double all = (double)wlb_plan_layers(plan, &sim->model, s, c);
 			double recomputed = wlb_plan_recomputed_layers(plan, &sim->model, s, c);
 			sim->layers[(size_t)c * plan->layout.pp + s] = (struct wlb_sim_layers){
-				all, recomputed, plan->recompute == WLB_RECOMPUTE_FULL ? all - recomputed : 0.0};
+				all, recomputed, full ? all - recomputed : 0.0, full ? recomputed : 0.0};
 		}
 }
 
@@ -125,6 +149,7 @@ static void add_parts(struct wlb_sim_time *time, const struct wlb_sim_load *l, c
 	                                 layers->recomputed * (l->recompute_s - l->recompute_mean_s));
 	time->tp_s += share * (layers->all * (l->tp.forward + l->tp.backward) + layers->recomputed * l->tp_recompute_s +
 	                       ends_tp_s);
+	time->ep_s += share * (layers->all * (l->ep.forward + l->ep.backward) + layers->again * l->ep.forward);
 	time->cp_s += share * (layers->all * (l->cp.forward + l->cp.backward) + layers->recomputed * l->cp_recompute_s +
 	                       layers->beyond * l->beyond_cp_s);
 }
@@ -159,7 +184,7 @@ static void add_zero_communication(const struct wlb_sim *sim, int32_t stage, int
 	const struct wlb_cost_options *cost = &sim->options.cost;
 	double parameters = wlb_plan_chunk_parameters(plan, &sim->model, stage, chunk);
 	double element = wlb_machine_element_bytes(&sim->machine), memory = sim->machine.memory_bytes_per_s;
-	double before_s = 0.0, after_s = 0.0, bytes = gathered_bytes(sim, stage, chunk);
+	double before_s = 0.0, after_s = 0.0, bytes = gathered_bytes(sim, stage, chunk).all;
 	if (plan->zero_stage == 3) {
 		double weights_s = wlb_sim_gather_weights_s(sim, stage, chunk), copy_s = 2.0 * bytes / memory;
 		before_s =
@@ -187,10 +212,11 @@ struct wlb_sim_chunk wlb_sim_time_passes(const struct wlb_sim *sim, const struct
 	int first = stage == 0 && chunk == 0;
 	int last = stage == plan->layout.pp - 1 && chunk == plan->interleave - 1;
 	struct wlb_sim_chunk took = {
-		.forward_s = layers.all * (slow * l->compute.forward + l->tp.forward + l->cp.forward),
-		.backward_s = layers.all * (slow * l->compute.backward + l->tp.backward + l->cp.backward) +
-	                      layers.recomputed * (slow * l->recompute_s + l->tp_recompute_s + l->cp_recompute_s) +
-	                      layers.beyond * (slow * l->beyond_s + l->beyond_cp_s),
+		.forward_s = layers.all * (slow * l->compute.forward + l->tp.forward + l->cp.forward + l->ep.forward),
+		.backward_s =
+			layers.all * (slow * l->compute.backward + l->tp.backward + l->cp.backward + l->ep.backward) +
+			layers.recomputed * (slow * l->recompute_s + l->tp_recompute_s + l->cp_recompute_s) +
+			layers.beyond * (slow * l->beyond_s + l->beyond_cp_s) + layers.again * l->ep.forward,
 	};
 	if (layers.all > 0.0) {
 		took.forward_s += slow * l->angles_s;

@@ -15,6 +15,7 @@ struct wlb_sim_load {
 	struct wlb_seconds tp, cp;
 	double recompute_s, recompute_mean_s; /* in the backward pass of a layer that is recomputed */
 	double tp_recompute_s, cp_recompute_s;
+	struct wlb_seconds ep;            /* as tp: rows on their way to experts and back; recomputed as often */
 	double beyond_s, beyond_cp_s;     /* WLB_RECOMPUTE_FULL: the same for a layer beyond recompute_layers */
 	struct wlb_seconds head, head_tp; /* of the output head, on the last stage; of a share of it, on every stage */
 	struct wlb_seconds embedding, embedding_tp; /* on the first stage */
@@ -30,6 +31,7 @@ struct wlb_sim_layers {
 	double all;
 	double recomputed;
 	double beyond; /* that WLB_RECOMPUTE_FULL recomputes as WLB_RECOMPUTE_SELECTIVE does */
+	double again;  /* whose forward pass is repeated as a whole */
 };
 
 struct wlb_sim {
@@ -37,15 +39,16 @@ struct wlb_sim {
 	struct wlb_machine machine;
 	struct wlb_sim_options options;
 	/* 1 where some group of the kind crosses a leaf switch; number of ranks of a group on one node. */
-	int tp_crosses, cp_crosses, pp_crosses, dp_crosses;
+	int tp_crosses, cp_crosses, pp_crosses, dp_crosses, ep_crosses;
 	int tp_on_node, cp_on_node, pp_on_node, dp_on_node;
-	struct wlb_layer_cost cost; /* points at the members above */
-	double kv_token_bytes;      /* keys and values that context parallelism gathers */
-	double token_s;             /* see wlb_sim_set_token_s */
-	struct wlb_seconds served;  /* see wlb_sim_set_served */
-	int32_t replicas;           /* that the step brought */
-	double *slow;               /* [replica x pp + stage], the slowest rank's factor */
-	struct wlb_sim_load *loads; /* of the step's micro-batches */
+	int expert_replicas_on_node; /* of the dp x cp / ep ranks that hold the same experts */
+	struct wlb_layer_cost cost;  /* points at the members above */
+	double kv_token_bytes;       /* keys and values that context parallelism gathers */
+	double token_s;              /* see wlb_sim_set_token_s */
+	struct wlb_seconds served;   /* see wlb_sim_set_served */
+	int32_t replicas;            /* that the step brought */
+	double *slow;                /* [replica x pp + stage], the slowest rank's factor */
+	struct wlb_sim_load *loads;  /* of the step's micro-batches */
 	struct wlb_sim_pipeline pipeline;
 	struct wlb_sim_layers *layers;       /* [chunk x pp + stage], see wlb_sim_set_layers */
 	double *chunk_start_s, *chunk_end_s; /* last backward pass of chunks, the latest of all replicas */

@@ -249,7 +249,8 @@ int wlb_sim_step(struct wlb_sim *sim, const struct wlb_step *step, struct wlb_si
 		return -1;
 	struct wlb_sim_time *time = &result->time;
 	struct sums sums = sum_loads(sim, time, result);
-	double busy_s = time->compute_s + time->recompute_s + time->cp_imbalance_s + time->tp_s + time->cp_s;
+	double busy_s =
+		time->compute_s + time->recompute_s + time->cp_imbalance_s + time->tp_s + time->cp_s + time->ep_s;
 	double equal_s = equal_pipeline_s(sim, sums.forward_s, sums.backward_s, 0.0);
 	double sending_s = equal_pipeline_s(sim, sums.forward_s, sums.backward_s, sums.send_s) - equal_s;
 	struct run even = run_replicas(sim, 0), run = even;

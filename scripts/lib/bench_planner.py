@@ -22,9 +22,9 @@ row has its own network, kernel of attention, type of gradients, and overlap. Wh
 interleaving and recomputation is the fastest that fits. An error is predicted over published time, less 1: below 0 the
 prediction is too short.
 
-`wlb plan` tells between which times 9 of 10 published steps near a prediction were, from [these
-rows](../../libwlb/published/steps.json): of the same machine, a window of half to twice the length, a 64th to 64 times
-the GPUs, and of the same trainer where two sources have it. The rows of a source are off by alike shares, so that each
+`wlb plan` tells between which times 9 of 10 published steps near a prediction were, from [these rows](../../libwlb/published/steps.json):
+of the same machine, a window of half to twice the length, a 64th to 64 times the GPUs, and of the same trainer where two
+sources have it; steps in 8 bits tell of such alone, and those of models with experts too. The rows of a source are off by alike shares, so that each
 source has the same weight, and one alone does not tell how far another is off; and the interval is the same factor in
 both directions, since nobody knows in which a further source is off. Rows that set constants count where fewer than 4
 others of 2 sources are near. Several such rules were tried, and what each covers of the held-out rows was seen before
@@ -60,9 +60,12 @@ whose published time is within the interval that it would tell if their source w
     model that they showed to be missing."""
 
 STATE = """
-**Where it stays off**: Pax of JAX-Toolbox, which recomputes all but the products and finds rows of the embedding by one, and
-the planner can express neither; and NeMo Megatron's 175B of 2022, for which no cause was found. Windows of 16,384 tokens
-and more are of few sources, on A100 of one."""
+**Where it stays off**: models with experts in MXFP8 on Blackwell, up to twice too long: the planner computes whole layers
+again where their recipes do so with single modules, each expert's product by itself, and no exchange of rows beside
+computation. Windows of 32,768 tokens and more in 8 bits on H100, a fifth too short in the mean of NeMo's. Pax of
+JAX-Toolbox, which recomputes all but the products and finds rows of the embedding by one, and the planner can express
+neither. NeMo Megatron's 175B of 2022, for which no cause was found. Windows of 16,384 tokens and more are of few
+sources, on A100 of one."""
 
 REASONS = """
 ## What the planner cannot express

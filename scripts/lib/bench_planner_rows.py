@@ -9,7 +9,7 @@ import sys
 TABLE = os.path.join(os.path.dirname(__file__), "..", "..", "tests", "bench", "planner", "published.json")
 CASES = os.path.join(os.path.dirname(TABLE), "memory.json")
 PUBLISHED = os.path.join(os.path.dirname(__file__), "..", "..", "libwlb", "published", "steps.json")
-PARTS = ("computation", "again", "tp", "cp", "pp", "dp", "optimizer", "bubble", "unequal")
+PARTS = ("computation", "again", "tp", "cp", "ep", "pp", "dp", "optimizer", "bubble", "unequal")
 COLUMNS = ("layout", "micro_batch", "interleave", "recompute", "fits", "allocated_gib", "reserved_gib", "limit_gib", "published_s",
            "predicted_s", *PARTS)
 # Of rows of one series.
@@ -19,11 +19,11 @@ DIFFERS = ("name", "layout", "batch_windows", "step_s", "tokens_per_s", "tokens_
 class Row:
     """A published measurement. `why` says why the planner cannot express it, and is None where it can."""
 
-    def __init__(self, source, told, line):
+    def __init__(self, source, told, has_experts, line):
         fields = line.split("\t")
         if fields[:2] != [source["title"], told["name"]]:
             sys.exit(f"wlb-planner-bench printed {fields[:2]} for {source['title']}, {told['name']}")
-        self.source, self.told = source, told
+        self.source, self.told, self.has_experts = source, told, has_experts
         self.tp, self.cp, self.pp, self.dp = told["layout"]
         self.gpus = self.tp * self.cp * self.pp * self.dp
         self.why = None if fields[2] == "-" else fields[2]
@@ -66,10 +66,11 @@ class Errors:
 
 def read_table(build, path, check):
     with open(path, encoding="utf-8") as file:
-        sources = json.load(file)["sources"]
+        table = json.load(file)
     command = [os.path.join(build, "tests", "wlb-planner-bench"), path]
     lines = iter(subprocess.run(command, capture_output=True, text=True, check=check).stdout.splitlines())
-    return [Row(source, told, next(lines)) for source in sources for told in source["rows"]]
+    experts = {name for name, shape in table["models"].items() if "num_experts" in shape}
+    return [Row(source, told, told["model"] in experts, next(lines)) for source in table["sources"] for told in source["rows"]]
 
 
 def read_rows(build):
@@ -86,10 +87,16 @@ def write_published(rows):
     """Writes the file from which wlb plan tells how far predictions near its own were off."""
     lines = []
     for source in grouped(rows, lambda row: row.source["title"]).values():
-        steps = [json.dumps([row.field("machine"), row.field("preset"), row.told["window_tokens"], row.gpus,
-                             round(row.predicted_s / row.published_s, 4)]) for row in source if row.why is None]
+        lists = {"steps": [], "fp8_steps": [], "expert_steps": []}
+        for row in source:
+            if row.why is None:
+                kind = "expert_steps" if row.has_experts else "fp8_steps" if "fp8" in row.field("precision") else "steps"
+                lists[kind].append(json.dumps([
+                    row.field("machine"), row.field("preset"), row.told["window_tokens"], row.gpus,
+                    round(row.predicted_s / row.published_s, 4)]))
         head = json.dumps({"title": source[0].source["title"], "sets_constants": source[0].source.get("sets_constants", False)})
-        lines.append(head[:-1] + ', "steps": [\n\t' + ",\n\t".join(steps) + "]}")
+        told = [f'"{name}": [\n\t' + ",\n\t".join(steps) + "]" for name, steps in lists.items() if steps or name == "steps"]
+        lines.append(head[:-1] + ", " + ", ".join(told) + "}")
     with open(PUBLISHED, "w", encoding="utf-8") as file:
         file.write('{"made_by": "scripts/bench planner", "sources": [\n' + ",\n".join(lines) + "]}\n")
 

@@ -21,19 +21,25 @@ FILE = pathlib.Path(__file__).parent / "published.json"
 def make(config, **changed):
     """The model, whose tensors have no memory."""
     kind = CONFIG_MAPPING[config["model_type"]]
-    fields = {name: value for name, value in config.items() if name not in ("rope_scaling", "auto_map")}
+    fields = {name: value for name, value in config.items() if name not in ("rope_scaling", "auto_map", "quantization_config")}
     with torch.device("meta"):
         return AutoModelForCausalLM.from_config(kind.from_dict({**fields, **changed}), experts_implementation="batched_mm")
 
 
-def token_flops(config):
-    """Each layer takes as many: the counter sees one of them compute one token, by the experts of a token alone."""
-    model = make(config, num_hidden_layers=1)
+def layer_flops(config, **changed):
+    """The counter sees one layer compute one token, by the experts of a token alone."""
+    model = make(config, num_hidden_layers=1, layer_types=None, **changed)
     with FlopCounterMode(display=False) as counter, torch.device("meta"):
         model(input_ids=torch.zeros(1, 1, dtype=torch.int64), attention_mask=torch.zeros(1, 1, 1, 1), use_cache=False)
-    layers = [sum(counts.values()) for name, counts in counter.get_flop_counts().items() if name.endswith(".layers.0")]
-    (flops,) = layers
-    return flops * config["num_hidden_layers"]
+    (flops,) = [sum(counts.values()) for name, counts in counter.get_flop_counts().items() if name.endswith(".layers.0")]
+    return flops
+
+
+def token_flops(config):
+    """Layers with experts take as many as each other, and so do the first ones of DeepSeek, which have none."""
+    dense = config.get("first_k_dense_replace", 0)
+    flops = (config["num_hidden_layers"] - dense) * layer_flops(config, first_k_dense_replace=0)
+    return flops + (dense * layer_flops(config, first_k_dense_replace=1) if dense > 0 else 0)
 
 
 def count(config):
@@ -41,7 +47,8 @@ def count(config):
     counts = {"parameters": sum(weight.numel() for weight in model.parameters())}  # tied ones once
     of_experts = sum(weight.numel() for name, weight in model.named_parameters() if ".experts." in name)
     if of_experts > 0:
-        experts = model.config.num_local_experts
+        experts = next(count for name in ("num_local_experts", "n_routed_experts", "num_experts")
+                       if (count := getattr(model.config, name, None)) is not None)
         idle = of_experts * (experts - model.config.num_experts_per_tok) // experts
         counts |= {"active_parameters": counts["parameters"] - idle, "token_flops": token_flops(config)}
     return counts

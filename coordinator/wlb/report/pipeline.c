@@ -100,14 +100,17 @@ json_t *wlb_report_pipeline(const json_t *run, const json_t *parts)
 	double *numbers = calloc(TABLES * passes, sizeof(*numbers));
 	int64_t *next = calloc((size_t)pipeline.plan.layout.pp, sizeof(*next));
 	pipeline.events = calloc(wlb_sim_pipeline_events(&pipeline.plan), sizeof(*pipeline.events));
+	pipeline.order = calloc(wlb_sim_pipeline_events(&pipeline.plan), sizeof(*pipeline.order));
 	json_t *schedule = NULL;
-	if (numbers != NULL && next != NULL && pipeline.events != NULL) {
+	if (numbers != NULL && next != NULL && pipeline.events != NULL && pipeline.order != NULL) {
 		forward = is_measured ? forward : 1.0;
 		backward = is_measured ? backward : 2.0;
 		set_tables(&pipeline, numbers, next, forward, backward);
+		wlb_sim_pipeline_order(&pipeline);
 		double end = wlb_sim_pipeline_run(&pipeline);
 		schedule = to_json(&pipeline, end, (double)passes * (forward + backward), is_measured);
 	}
+	free(pipeline.order);
 	free(pipeline.events);
 	free(next);
 	free(numbers);

@@ -152,6 +152,7 @@ void wlb_plan_choices_find(const struct wlb_plan_request *request, struct wlb_pl
 			c.fixed.cp = best->plan.layout.cp;
 			c.fixed.pp = best->plan.layout.pp;
 			c.fixed.dp = best->plan.layout.dp;
+			c.fixed.ep = best->plan.ep;
 		}
 		change(&c, choice);
 		if (c.option[0] != '\0')

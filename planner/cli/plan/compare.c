@@ -10,8 +10,8 @@
 #include "planner/cli/plan/report.h"
 #include "planner/cli/plan/time.h"
 
-/* DIFFERENCES options of at most 128 bytes and values of at most 64 have room in TEXT_BYTES. */
-enum { DIFFERENCES = 16, TEXT_BYTES = 4096, INDENT = 2 };
+/* DIFFERENCES options of at most 128 bytes and values of at most 64 fit in TEXT_BYTES. */
+enum { DIFFERENCES = 19, TEXT_BYTES = 4096, INDENT = 2 };
 
 static const double near_equal = 1.01; /* of the best step: the search takes such plans as equal, too */
 
@@ -88,9 +88,45 @@ static void add_switch(struct differences *list, enum wlb_setting setting, const
 	strcpy(d->best, best ? "on" : "off");
 }
 
+static int has_less_layers(const struct wlb_plan *plan)
+{
+	return plan->account_for_embedding > 1 || plan->account_for_loss > 1;
+}
+
+/* Writes the layers of a stage where the plan gives them; without it the trainer divides them. */
+static void write_layers(const struct wlb_plan *plan, const struct wlb_model *model, int32_t stage, char *text,
+                         size_t size)
+{
+	if (has_less_layers(plan))
+		snprintf(text, size, "%d", (int)wlb_plan_stage_layers(plan, model, stage));
+	else
+		snprintf(text, size, "%s", "none");
+}
+
+/* How layers are divided among stages: what counts as one, and the layers of the first and the last stage where one of
+ * them has several less than the others. */
+static void list_stages(struct differences *list, const struct wlb_search_fixed *f, const struct wlb_model *model,
+                        const struct wlb_plan *best)
+{
+	static const enum wlb_setting ends[] = {WLB_SETTING_FIRST_LAYERS, WLB_SETTING_LAST_LAYERS};
+	const struct wlb_plan own = {.layout = {f->tp, f->cp, f->pp, f->dp},
+	                             .interleave = f->interleave,
+	                             .account_for_embedding = f->account_for_embedding,
+	                             .account_for_loss = f->account_for_loss};
+	int less = has_less_layers(&own), best_less = has_less_layers(best);
+	add_switch(list, WLB_SETTING_EMBEDDING, NULL, !less && own.account_for_embedding,
+	           !best_less && best->account_for_embedding);
+	add_switch(list, WLB_SETTING_LOSS, NULL, !less && own.account_for_loss, !best_less && best->account_for_loss);
+	for (int end = 0; (less || best_less) && end < 2; end++) {
+		struct difference *d = add(list, ends[end], NULL);
+		write_layers(&own, model, end == 0 ? 0 : f->pp - 1, d->mine, sizeof(d->mine));
+		write_layers(best, model, end == 0 ? 0 : best->layout.pp - 1, d->best, sizeof(d->best));
+	}
+}
+
 /* The layout, the batch and what is recomputed. */
 static void list_plans(struct differences *list, const struct wlb_mine *mine, const struct wlb_plan_request *request,
-                       const struct wlb_plan *best)
+                       const struct wlb_model *model, const struct wlb_plan *best)
 {
 	const struct wlb_search_fixed *f = &mine->fixed;
 	const struct wlb_plan own = {.recompute = (enum wlb_recompute)f->recompute,
@@ -99,6 +135,8 @@ static void list_plans(struct differences *list, const struct wlb_mine *mine, co
 	add_number(list, WLB_SETTING_TP, f->tp, best->layout.tp);
 	add_number(list, WLB_SETTING_CP, f->cp, best->layout.cp);
 	add_number(list, WLB_SETTING_PP, f->pp, best->layout.pp);
+	if (f->ep > 1 || best->ep > 1)
+		add_number(list, WLB_SETTING_EP, f->ep, best->ep > 1 ? best->ep : 1);
 	add_number(list, WLB_SETTING_INTERLEAVE, f->interleave, best->interleave);
 	add_number(list, local ? WLB_SETTING_LOCAL_BATCH : WLB_SETTING_MICRO_BATCH, f->micro_batch_windows,
 	           request->global_batch / (best->layout.dp * best->micro_batches));
@@ -110,8 +148,7 @@ static void list_plans(struct differences *list, const struct wlb_mine *mine, co
 	wlb_recompute_format(best, d->best, sizeof(d->best));
 	if (mine->words.of == WLB_WORDS_OF_TORCHTITAN)
 		return;
-	add_switch(list, WLB_SETTING_EMBEDDING, NULL, f->account_for_embedding, best->account_for_embedding);
-	add_switch(list, WLB_SETTING_LOSS, NULL, f->account_for_loss, best->account_for_loss);
+	list_stages(list, f, model, best);
 	add_switch(list, WLB_SETTING_OPTIMIZER_SHARDED, NULL, mine->zero_stage > 0, best->zero_stage > 0);
 }
 
@@ -136,7 +173,7 @@ static struct differences list_all(const struct wlb_comparison *comparison, cons
                                    const struct wlb_plan_input *input, const struct wlb_candidate *best)
 {
 	struct differences list = {.words = &comparison->mine.words};
-	list_plans(&list, &comparison->mine, request, &best->plan);
+	list_plans(&list, &comparison->mine, request, &input->model, &best->plan);
 	list_costs(&list, &comparison->mine, &input->cost, best->plan.layout.tp);
 	return list;
 }

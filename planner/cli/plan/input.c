@@ -186,8 +186,7 @@ void wlb_plan_input_model_words(const struct wlb_plan_request *request, const st
 	double unit = is_small ? 1e6 : 1e9;
 	char of_token[96] = "";
 	if (active < parameters)
-		snprintf(of_token, sizeof(of_token), ", of which %.2f compute a token (no expert parallelism)",
-		         active / unit);
+		snprintf(of_token, sizeof(of_token), ", of which %.2f compute a token", active / unit);
 	wlb_text_format(text, size, "%s, %.2f %s parameters%s%s%s", known != NULL ? known->name : request->model,
 	                parameters / unit, is_small ? "million" : "billion", of_token, known != NULL ? ": " : "",
 	                known != NULL ? known->source : "");

@@ -33,14 +33,15 @@ void wlb_recompute_format(const struct wlb_plan *plan, char *text, size_t size)
 json_t *wlb_plan_to_json(const struct wlb_plan *plan)
 {
 	int less = plan->account_for_embedding > 1 || plan->account_for_loss > 1;
-	return json_pack("{s:{s:i, s:i, s:i, s:i}, s:i, s:i, s:i, s:s, s:i, s:b, s:b, s:i, s:i, s:s}", "layout", "tp",
-	                 plan->layout.tp, "cp", plan->layout.cp, "pp", plan->layout.pp, "dp", plan->layout.dp,
+	return json_pack("{s:{s:i, s:i, s:i, s:i}, s:i, s:i, s:i, s:s, s:i, s:b, s:b, s:i, s:i, s:s, s:i}", "layout",
+	                 "tp", plan->layout.tp, "cp", plan->layout.cp, "pp", plan->layout.pp, "dp", plan->layout.dp,
 	                 "micro_batches", (int)plan->micro_batches, "interleave", (int)plan->interleave, "zero_stage",
 	                 (int)plan->zero_stage, "recompute", wlb_recompute_name(plan->recompute), "recompute_layers",
 	                 (int)plan->recompute_layers, "account_for_embedding", !less && plan->account_for_embedding,
 	                 "account_for_loss", !less && plan->account_for_loss, "first_stage_less_layers",
 	                 less ? plan->account_for_embedding : 0, "last_stage_less_layers",
-	                 less ? plan->account_for_loss : 0, "head_stages", wlb_head_stages_name(plan));
+	                 less ? plan->account_for_loss : 0, "head_stages", wlb_head_stages_name(plan), "ep",
+	                 plan->ep > 1 ? (int)plan->ep : 1);
 }
 
 json_t *wlb_memory_to_json(const struct wlb_memory *m)

@@ -45,6 +45,7 @@ static int set_layout(struct wlb_mine *mine, const struct wlb_plan_input *input,
 	f->tp = (int)value(mine, WLB_SETTING_TP, 1);
 	f->cp = (int)value(mine, WLB_SETTING_CP, 1);
 	f->pp = (int)value(mine, WLB_SETTING_PP, 1);
+	f->ep = (int)value(mine, WLB_SETTING_EP, 1);
 	int64_t split = (int64_t)f->tp * f->cp * f->pp;
 	if (input->gpus % split != 0)
 		return wlb_fail(error,
@@ -110,6 +111,33 @@ static int set_window(struct wlb_mine *mine, struct wlb_plan_request *request, s
 	return 0;
 }
 
+/* Sets how many layers less than the others the first and the last stage have. */
+static int set_end_stages(struct wlb_mine *mine, const struct wlb_model *model, struct wlb_error *error)
+{
+	struct wlb_search_fixed *f = &mine->fixed;
+	int has_first = have(mine, WLB_SETTING_FIRST_LAYERS), has_last = have(mine, WLB_SETTING_LAST_LAYERS);
+	int64_t first = value(mine, WLB_SETTING_FIRST_LAYERS, 0), last = value(mine, WLB_SETTING_LAST_LAYERS, 0);
+	int64_t rest = model->num_hidden_layers - first - last, stages = f->pp - has_first - has_last;
+	if (!has_first && !has_last)
+		return 0;
+	if (f->interleave > 1 || f->account_for_embedding || f->account_for_loss)
+		return wlb_fail(error, "layers of the first or the last stage are planned without chunks, and without "
+		                       "the embedding or the loss as a layer: leave one of them out");
+	if (stages < 1 || rest <= 0 || rest % stages != 0)
+		return wlb_fail(error,
+		                "%lld layers are left for %lld stages: must be a positive multiple of them; change "
+		                "the layers of the first or the last stage",
+		                (long long)rest, (long long)stages);
+	if (first > rest / stages || last > rest / stages)
+		return wlb_fail(error,
+		                "the first stage has %lld layers, the last %lld: must have at most the %lld of the "
+		                "others",
+		                (long long)first, (long long)last, (long long)(rest / stages));
+	f->account_for_embedding = has_first ? (int)(rest / stages - first) : 0;
+	f->account_for_loss = has_last ? (int)(rest / stages - last) : 0;
+	return 0;
+}
+
 /* Sets the chunks of layers on a stage, by their number or by the layers of one. */
 static int set_interleave(struct wlb_mine *mine, const struct wlb_plan_request *request, const struct wlb_model *model,
                           struct wlb_error *error)
@@ -135,7 +163,7 @@ static int set_interleave(struct wlb_mine *mine, const struct wlb_plan_request *
 			"of pp, %d; change the batch or leave the chunks out",
 			(long long)micro_batches, (long long)chunks, f->pp);
 	f->interleave = f->pp > 1 ? (int32_t)chunks : 1;
-	return 0;
+	return set_end_stages(mine, model, error);
 }
 
 /* Sets what is recomputed. TorchTitan's selective recomputation is taken as some of the layers: every second one for
@@ -213,6 +241,7 @@ static int check_held(const struct wlb_search_fixed *held, const struct wlb_sear
 	              {"--cp", held->cp, f->cp},
 	              {"--pp", held->pp, f->pp},
 	              {"--dp", held->dp, f->dp},
+	              {"--ep", held->ep, f->ep},
 	              {"--interleave", held->interleave, f->interleave},
 	              {"--micro-batch-size", held->micro_batch_windows, f->micro_batch_windows}};
 	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++)

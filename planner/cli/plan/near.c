@@ -17,6 +17,7 @@ int wlb_near_find(const struct wlb_plan_request *request, const struct wlb_plan_
 		.trainer = input->trainer.name,
 		.window_tokens = request->seq_length,
 		.gpus = gpus,
+		.list = wlb_published_list_of(&input->model, input->cost.fp8),
 		.without = -1,
 	};
 	int rc = wlb_published_read(&published, error);

@@ -28,10 +28,10 @@ static void print_csv_line(const struct wlb_candidate *c, int rank)
 	const struct wlb_layout *l = &plan->layout;
 	if (rank > 0)
 		printf("%d", rank);
-	printf(",%d,%d,%d,%d,%d,%d,%d,%s,%d,%d,%d,%s,%d,%" PRId64, l->tp, l->cp, l->pp, l->dp, plan->micro_batches,
-	       plan->interleave, plan->zero_stage, wlb_recompute_name(plan->recompute), plan->recompute_layers,
-	       plan->account_for_embedding, plan->account_for_loss, wlb_head_stages_name(plan), c->gpus,
-	       c->micro_batch_tokens);
+	printf(",%d,%d,%d,%d,%d,%d,%d,%d,%s,%d,%d,%d,%s,%d,%" PRId64, l->tp, l->cp, l->pp, l->dp,
+	       plan->ep > 1 ? plan->ep : 1, plan->micro_batches, plan->interleave, plan->zero_stage,
+	       wlb_recompute_name(plan->recompute), plan->recompute_layers, plan->account_for_embedding,
+	       plan->account_for_loss, wlb_head_stages_name(plan), c->gpus, c->micro_batch_tokens);
 	const struct wlb_memory *m = &c->memory;
 	printf(",%.0f,%.0f,%.0f,%.0f,%.0f,%.0f,%.0f,%.0f,%.0f,%.0f,%.0f,%d", m->weights, m->gradients, m->optimizer,
 	       m->activations, m->logits, m->buffers, m->allocated, m->fragmentation, m->runtime, m->reserved,
@@ -52,7 +52,8 @@ static void print_csv_line(const struct wlb_candidate *c, int rank)
  * that was not simulated has no value for is empty. */
 static void print_csv(const struct wlb_search_result *result)
 {
-	printf("rank,tp,cp,pp,dp,micro_batches,interleave,zero_stage,recompute,recompute_layers,account_for_embedding,"
+	printf("rank,tp,cp,pp,dp,ep,micro_batches,interleave,zero_stage,recompute,recompute_layers,account_for_"
+	       "embedding,"
 	       "account_for_loss,head_stages,gpus,micro_batch_tokens,weights_bytes,gradients_bytes,optimizer_bytes,"
 	       "activations_bytes,logits_bytes,buffers_bytes,allocated_bytes,fragmentation_bytes,runtime_bytes,"
 	       "reserved_bytes,missing_bytes,fullest_stage,step_s,tokens_per_s,mfu");
@@ -131,6 +132,7 @@ static int run(const struct request *request, struct wlb_plan_input *input, stru
 	fixed.cp = request->fixed.cp;
 	fixed.pp = request->fixed.pp;
 	fixed.dp = request->fixed.dp;
+	fixed.ep = request->fixed.ep;
 	fixed.interleave = request->fixed.interleave;
 	fixed.micro_batch_windows = request->fixed.micro_batch_windows;
 	fixed.recompute = request->recompute - 1;
@@ -200,6 +202,8 @@ static const struct wlb_option options[] = {
 	{WLB_OPTION(INT, "cp", FIELD(fixed.cp), "N", "context parallelism"), .min = 1, .max = 1 << 20},
 	{WLB_OPTION(INT, "pp", FIELD(fixed.pp), "N", "pipeline parallelism"), .min = 1, .max = 1 << 12},
 	{WLB_OPTION(INT, "dp", FIELD(fixed.dp), "N", "data parallelism"), .min = 1, .max = 1 << 20},
+	{WLB_OPTION(INT, "ep", FIELD(fixed.ep), "N", "expert parallelism: ranks of dp x cp that divide the experts"),
+         .min = 1, .max = 1 << 20},
 	{WLB_OPTION(INT, "interleave", FIELD(fixed.interleave), "N", "chunks of layers on each pipeline stage"),
          .min = 1, .max = 1024},
 	{WLB_OPTION(INT, "micro-batch-size", FIELD(fixed.micro_batch_windows), "N", "windows in a micro-batch"),

@@ -69,6 +69,11 @@ static void print_best(const struct wlb_plan_request *request, const struct wlb_
 	printf("  interleave %d, recomputation %s, ZeRO stage %d, %s\n", best->plan.interleave, recompute,
 	       best->plan.zero_stage, input->machine.name);
 	print_accounts(&best->plan, &input->model);
+	if (best->plan.ep > 1)
+		printf("  expert parallelism %d: %" PRId64 " of %" PRId64
+		       " experts of a layer on each rank, equal shares of "
+		       "tokens for all\n",
+		       best->plan.ep, input->model.num_experts / best->plan.ep, input->model.num_experts);
 	if (best->plan.shared_head)
 		puts("  the output head is computed by all pipeline stages, each an equal share of the rows");
 	printf("  %s\n", model);
@@ -134,11 +139,13 @@ static const char *head_words(const struct wlb_plan *plan)
 
 static void format_plan(const struct wlb_candidate *candidate, char layout[64], char rest[128])
 {
-	char recompute[64];
+	char recompute[64], experts[32] = "";
 	wlb_layout_format(&candidate->plan.layout, layout, 64);
 	wlb_recompute_format(&candidate->plan, recompute, sizeof(recompute));
-	snprintf(rest, 128, "%d x %d, %s%s", candidate->plan.micro_batches, candidate->plan.interleave, recompute,
-	         head_words(&candidate->plan));
+	if (candidate->plan.ep > 1)
+		snprintf(experts, sizeof(experts), ", ep %d", candidate->plan.ep);
+	snprintf(rest, 128, "%d x %d, %s%s%s", candidate->plan.micro_batches, candidate->plan.interleave, recompute,
+	         experts, head_words(&candidate->plan));
 }
 
 /* The part of the step that is longest compared with the best: why it is slower. */

@@ -15,6 +15,7 @@ static const struct {
 	{"recompute", "computation done again", offsetof(struct wlb_sim_time, recompute_s)},
 	{"tp", "tensor-parallel communication", offsetof(struct wlb_sim_time, tp_s)},
 	{"cp", "context-parallel communication", offsetof(struct wlb_sim_time, cp_s)},
+	{"ep", "rows sent to experts and back", offsetof(struct wlb_sim_time, ep_s)},
 	{"pp", "sends between stages", offsetof(struct wlb_sim_time, pp_s)},
 	{"dp", "gradients and weights of replicas", offsetof(struct wlb_sim_time, dp_s)},
 	{"optimizer", "optimizer", offsetof(struct wlb_sim_time, optimizer_s)},

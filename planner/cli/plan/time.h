@@ -7,7 +7,7 @@
 
 #include "libwlb/wlb.h"
 
-enum { WLB_TIME_PARTS = 11 };
+enum { WLB_TIME_PARTS = 12 };
 
 /* A part of a simulated step by its index, from 0: its name for people and its seconds. The parts sum to the step. */
 const char *wlb_time_words(int part);

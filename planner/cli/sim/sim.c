@@ -12,7 +12,7 @@
 struct request {
 	struct wlb_plan_request input; /* first: WLB_PLAN_INPUT_OPTIONS fills it */
 	const char *layout, *strategies, *svg, *slow;
-	int interleave, steps, ring, windows;
+	int interleave, steps, ring, windows, ep;
 	int recompute; /* auto, then as enum wlb_recompute */
 	int recompute_layers;
 	double node_mtbf_h, checkpoint_s, restart_s;
@@ -51,6 +51,19 @@ static enum wlb_recompute recompute_of(const struct request *request, const stru
 	return input->cost.release_activations ? WLB_RECOMPUTE_SELECTIVE : WLB_RECOMPUTE_NONE;
 }
 
+/* Returns the most ranks that can divide the experts: the greatest common divisor of their number and of dp x cp; 1
+ * where there are none. */
+static int32_t most_expert_ranks(const struct wlb_model *model, const struct wlb_layout *layout)
+{
+	int64_t a = model->num_experts > 0 ? model->num_experts : 1, b = (int64_t)layout->dp * layout->cp;
+	while (b > 0) {
+		int64_t rest = a % b;
+		a = b;
+		b = rest;
+	}
+	return (int32_t)a;
+}
+
 /* Sets the requested layout, with as many micro-batches as the windows fill. */
 static int read_plan(const struct request *request, const struct wlb_plan_input *input, struct wlb_plan *plan,
                      struct wlb_error *error)
@@ -80,6 +93,7 @@ static int read_plan(const struct request *request, const struct wlb_plan_input 
 		.account_for_embedding = request->account_for_embedding,
 		.account_for_loss = request->account_for_loss,
 		.shared_head = layout.pp > 1 && request->head_stages == HEAD_ALL,
+		.ep = request->ep > 0 ? request->ep : most_expert_ranks(&input->model, &layout),
 	};
 	return wlb_plan_check(plan, &input->model, error);
 }
@@ -91,6 +105,7 @@ static int find_plan(const struct request *request, struct wlb_plan_input *input
 	enum { CANDIDATES = 1000 };
 	struct wlb_search_fixed fixed = wlb_plan_nothing_fixed();
 	fixed.micro_batch_windows = request->windows;
+	fixed.ep = request->ep;
 	struct wlb_search_result *result = wlb_plan_input_search(&request->input, input, &fixed, CANDIDATES, error);
 	if (result == NULL)
 		return -1;
@@ -211,6 +226,11 @@ static const struct wlb_option options[] = {
 	{WLB_OPTION(TEXT, "layout", FIELD(layout), "LAYOUT",
                     "such as tp=8,cp=2,pp=4[,dp=4]: the product must be the number of GPUs (default: the "
                     "best of 'wlb plan' with --micro-batch-size windows in a micro-batch)")},
+	{WLB_OPTION(
+		 INT, "ep", FIELD(ep), "N",
+		 "expert parallelism: ranks of dp x cp that divide the experts (default: searched, with --layout the "
+		 "most that can)"),
+         .min = 1, .max = 1 << 20},
 	{WLB_OPTION(INT, "micro-batch-size", FIELD(windows), "N",
                     "windows in a micro-batch, which the packers fill; plain and fixed fill each window by itself"),
          .min = 1, .max = 1 << 20, .initial = "1"},

@@ -16,7 +16,7 @@ void *bench_must(void *made, const struct wlb_error *error)
 	exit(1);
 }
 
-static enum wlb_fp8 read_fp8(const struct published_row *row)
+enum wlb_fp8 bench_fp8(const struct published_row *row)
 {
 	if (strcmp(row->precision, "mxfp8") == 0)
 		return WLB_FP8_MXFP8;
@@ -34,8 +34,9 @@ void bench_options(const struct published_row *row, struct wlb_machine *machine,
 		bench_must(NULL, &error);
 	if (row->gradient_bytes > 0)
 		options->gradient_bytes = row->gradient_bytes;
-	options->fp8 = read_fp8(row);
+	options->fp8 = bench_fp8(row);
 	options->full_attention = row->rate.flops != PUBLISHED_CAUSAL;
+	options->rows_by_node = row->rows_by_node;
 	if (row->tp_overlap >= 0.0)
 		options->tp_overlap = (struct wlb_overlap){row->tp_overlap, row->tp_overlap};
 	if (!row->overlap)
@@ -46,8 +47,8 @@ void bench_options(const struct published_row *row, struct wlb_machine *machine,
 const char *bench_inexpressible(const struct published_row *row, struct wlb_machine *machine, char *text, size_t size)
 {
 	struct wlb_error error;
-	if (row->experts)
-		return "experts";
+	if (row->mamba)
+		return "Mamba layers";
 	if (strcmp(row->precision, "nvfp4") == 0)
 		return "products in 4 bits";
 	if (strcmp(row->precision, "fp8") == 0 && strcmp(row->recipe, "rowwise") == 0)

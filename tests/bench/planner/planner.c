@@ -8,8 +8,8 @@
  * wlb-planner-bench [--search|--near] TABLE.json [BEGIN], the rows alone whose source and name, "Megatron Core r0.8,
  * 16B", begin so
  *
- * What a source does not tell of micro-batch, interleaving and recomputation is what has the least predicted time and
- * fits in memory, as the search would choose it: by one rule for all rows.
+ * What a source does not tell of micro-batch, interleaving, recomputation and ep is what has the least predicted time
+ * and fits in memory, as the search would choose it: by one rule for all rows.
  */
 #include <math.h>
 #include <stdio.h>
@@ -97,7 +97,7 @@ static void try(const struct published_row *row, struct prediction this, struct 
 	int32_t windows = row->layout.dp * this.micro_batch_windows;
 	this.plan.layout = row->layout;
 	this.plan.micro_batches = row->batch_windows / windows;
-	this.plan.zero_stage = row->zero_stage;
+	this.plan.zero_stage = row->layout.pp > 1 && row->zero_stage > 1 ? 1 : row->zero_stage; /* as in the search */
 	this.plan.account_for_embedding = this.plan.account_for_loss = uneven(row);
 	if (this.plan.recompute == WLB_RECOMPUTE_FULL)
 		this.plan.recompute_layers = row->recompute_layers;
@@ -139,14 +139,23 @@ static double published_s(const struct published_row *row, double flops)
 }
 
 /* Tries all interleavings of a micro-batch that the source does not tell. */
-static void try_windows(const struct published_row *row, struct prediction this, struct prediction *best,
-                        struct wlb_error *error)
+static void try_interleavings(const struct published_row *row, struct prediction this, struct prediction *best,
+                              struct wlb_error *error)
 {
 	int32_t most = row->interleave > 0 ? row->interleave : MOST_INTERLEAVE;
 	for (int32_t v = row->interleave > 0 ? row->interleave : 1; v <= most; v++) {
 		this.plan.interleave = v;
 		try(row, this, best, error);
 	}
+}
+
+/* The same with each division of the experts. */
+static void try_windows(const struct published_row *row, struct prediction this, struct prediction *best,
+                        struct wlb_error *error)
+{
+	int64_t most = row->ep > 0 ? row->ep : row->model.num_experts > 0 ? row->model.num_experts : 1;
+	for (this.plan.ep = row->ep > 0 ? row->ep : 1; this.plan.ep <= most; this.plan.ep++)
+		try_interleavings(row, this, best, error);
 }
 
 /* Tries all that the source does not tell. A source that tells it ran it, whether it fits or not. Returns a prediction
@@ -185,9 +194,9 @@ static void print(const struct published_row *row, const struct prediction *p)
 	printf("\t-\t%s\t%d\t%d\t%s\t%d\t%.3f\t%.3f\t%.3f\t%.6g\t%.6g", layout, p->micro_batch_windows,
 	       p->plan.interleave, recompute[p->plan.recompute], p->fits, p->memory.allocated / gib,
 	       p->memory.reserved / gib, p->machine.memory_bytes / gib, p->published_s, t->step_s);
-	const double parts[] = {t->compute_s,   t->recompute_s, t->tp_s,
-	                        t->cp_s,        t->pp_s,        t->dp_s,
-	                        t->optimizer_s, t->bubble_s,    t->cp_imbalance_s + t->imbalance_s};
+	const double parts[] = {
+		t->compute_s, t->recompute_s, t->tp_s,        t->cp_s,     t->ep_s,
+		t->pp_s,      t->dp_s,        t->optimizer_s, t->bubble_s, t->cp_imbalance_s + t->imbalance_s};
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
 		printf("\t%.4f", parts[i] / t->step_s);
 	putchar('\n');
@@ -216,6 +225,7 @@ static void print_near(const struct published_row *row, const struct wlb_publish
 		.trainer = row->trainer,
 		.window_tokens = (double)row->window_tokens,
 		.gpus = wlb_layout_ranks(&row->layout),
+		.list = wlb_published_list_of(&row->model, bench_fp8(row)),
 		.without = source,
 	};
 	struct wlb_published_near near = wlb_published_near(published, &question);

@@ -39,28 +39,70 @@ static int64_t shape(const struct place *at, const json_t *model, const char *na
 	return json_integer_value(value);
 }
 
-static int has_head_dim(const json_t *model)
-{
-	return json_object_get(model, "head_dim") != NULL;
-}
+/* Sizes that not every model has, by the names of struct wlb_model. */
+static const struct {
+	const char *name;
+	size_t offset;
+} sizes[] = {
+	{"head_dim", offsetof(struct wlb_model, head_dim)},
+	{"num_experts", offsetof(struct wlb_model, num_experts)},
+	{"num_experts_per_tok", offsetof(struct wlb_model, num_experts_per_tok)},
+	{"shared_intermediate_size", offsetof(struct wlb_model, shared_intermediate_size)},
+	{"dense_layers", offsetof(struct wlb_model, dense_layers)},
+	{"dense_intermediate_size", offsetof(struct wlb_model, dense_intermediate_size)},
+	{"q_lora_rank", offsetof(struct wlb_model, q_lora_rank)},
+	{"kv_lora_rank", offsetof(struct wlb_model, kv_lora_rank)},
+	{"qk_rope_head_dim", offsetof(struct wlb_model, qk_rope_head_dim)},
+	{"v_head_dim", offsetof(struct wlb_model, v_head_dim)},
+	{"sliding_window", offsetof(struct wlb_model, sliding_window)},
+};
 
-/* Sizes are read by shape, which refuses one that is absent; a flag that is misspelt would be as if it were absent. */
+enum { SIZES = sizeof(sizes) / sizeof(sizes[0]) };
+
+/* Sizes that all models have are read by shape, which refuses one that is absent; another field that is misspelt would
+ * be as if it were absent. */
 static void check_model(const struct place *at, const json_t *model)
 {
-	const size_t sizes = json_is_true(json_object_get(model, "experts")) ? 0 : 6;
-	static const char *const flags[] = {"experts", "gated", "tie_word_embeddings"};
-	size_t known = sizes + (size_t)has_head_dim(model);
+	static const char *const flags[] = {"mamba", "gated", "tie_word_embeddings"};
+	size_t known = json_is_true(json_object_get(model, "mamba")) ? 0 : 6;
 	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
 		known += json_is_boolean(json_object_get(model, flags[i])) ? 1 : 0;
+	for (size_t i = 0; i < SIZES; i++)
+		known += json_object_get(model, sizes[i].name) != NULL ? 1 : 0;
+	known += json_is_string(json_object_get(model, "family")) ? 1 : 0;
 	if (json_object_size(model) != known)
 		published_fail(at->source, at->row, "its model has a field that row.c does not know, or lacks a size");
 }
 
-/* An MLP of two matrices is that of Nemotron's family, whose other operations are Llama's. */
+/* Of config.json's model_type. Where none is given it is Llama's, or with an MLP of two matrices Nemotron's, whose other
+ * operations are Llama's. */
+static enum wlb_family read_family(const struct place *at, const json_t *model)
+{
+	const char *given = json_string_value(json_object_get(model, "family"));
+	enum wlb_family family = WLB_FAMILY_LLAMA;
+	if (given == NULL && json_is_false(json_object_get(model, "gated")))
+		return WLB_FAMILY_NEMOTRON;
+	while (given != NULL && family < WLB_FAMILIES && strcmp(wlb_family(family)->model_type, given) != 0)
+		family++;
+	if (family == WLB_FAMILIES)
+		published_fail(at->source, at->row, "\"family\" of its model is none that is known");
+	return family;
+}
+
+/* The families of the table that have a window have it in every second layer, from the first on. */
+static void set_windows(struct wlb_model *m)
+{
+	for (int64_t l = 1; m->sliding_window > 0 && l < m->num_hidden_layers && l < WLB_LAYERS_MAX; l += 2)
+		m->full_layers[l / 64] |= (uint64_t)1 << (l % 64);
+}
+
+/* Returns zeros for a model of Mamba. */
 static struct wlb_model read_model(const struct place *at, const json_t *model)
 {
+	check_model(at, model);
+	if (json_is_true(json_object_get(model, "mamba")))
+		return (struct wlb_model){0};
 	struct wlb_model m = {
-		.family = json_is_false(json_object_get(model, "gated")) ? WLB_FAMILY_NEMOTRON : WLB_FAMILY_LLAMA,
 		.hidden_size = shape(at, model, "hidden_size"),
 		.intermediate_size = shape(at, model, "intermediate_size"),
 		.num_hidden_layers = shape(at, model, "num_hidden_layers"),
@@ -71,8 +113,16 @@ static struct wlb_model read_model(const struct place *at, const json_t *model)
 		.rope_theta = 10000.0,
 		.rms_norm_eps = 1e-5,
 		.tie_word_embeddings = json_is_true(json_object_get(model, "tie_word_embeddings")),
+		.family = read_family(at, model),
 	};
-	m.head_dim = has_head_dim(model) ? shape(at, model, "head_dim") : m.hidden_size / m.num_attention_heads;
+	struct wlb_error error;
+	m.head_dim = m.hidden_size / m.num_attention_heads;
+	for (size_t i = 0; i < SIZES; i++)
+		if (json_object_get(model, sizes[i].name) != NULL)
+			*(int64_t *)((char *)&m + sizes[i].offset) = shape(at, model, sizes[i].name);
+	set_windows(&m);
+	if (wlb_model_check(&m, &error) < 0)
+		published_fail(at->source, at->row, "its model: %s", error.message);
 	return m;
 }
 
@@ -147,7 +197,8 @@ struct published_row published_row_read(const json_t *models, const json_t *sour
 		.machine = text(&at, "machine"),
 		.precision = text(&at, "precision"),
 		.recipe = text(&at, "recipe"),
-		.experts = json_is_true(json_object_get(model, "experts")),
+		.mamba = json_is_true(json_object_get(model, "mamba")),
+		.ep = (int32_t)integer(&at, "ep"),
 		.layout = read_layout(&at),
 		.window_tokens = integer(&at, "window_tokens"),
 		.batch_windows = (int32_t)integer(&at, "batch_windows"),
@@ -162,6 +213,7 @@ struct published_row published_row_read(const json_t *models, const json_t *sour
 		.trainer = text(&at, "preset"),
 		.attention = read_attention(&at),
 		.release = json_is_true(field(&at, "release")),
+		.rows_by_node = json_is_true(field(&at, "rows_by_node")),
 		.tp_overlap = number(&at, "tp_overlap", -1.0),
 		.overlap_gradients = json_is_true(field(&at, "overlap_gradients")),
 		.overlap = !json_is_false(field(&at, "overlap")),
@@ -178,8 +230,6 @@ struct published_row published_row_read(const json_t *models, const json_t *sour
 		published_fail(source, object, "a row in fp8 needs \"recipe\"");
 	if (model == NULL)
 		published_fail(source, object, "there is no model \"%s\"", name != NULL ? name : "");
-	check_model(&at, model);
-	if (!row.experts)
-		row.model = read_model(&at, model);
+	row.model = read_model(&at, model);
 	return row;
 }

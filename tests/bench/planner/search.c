@@ -25,6 +25,7 @@ static struct wlb_search_fixed told(const struct published_row *row)
 		.cp = l->cp,
 		.pp = l->pp,
 		.dp = l->dp,
+		.ep = row->ep,
 		.interleave = row->interleave,
 		.micro_batch_windows = row->micro_batch_windows,
 		.recompute = row->recompute,

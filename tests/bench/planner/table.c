@@ -38,6 +38,7 @@ static const struct field {
 	{"overlap", FLAG, 0, 0, NULL},
 	{"overlap_gradients", FLAG, 0, 0, NULL},
 	{"release", FLAG, 0, 0, NULL},
+	{"rows_by_node", FLAG, 0, 0, NULL},
 	{"assumptions", LIST, 0, 0, NULL},
 	{"rows", LIST, 0, 0, NULL},
 	{"layout", LIST, 0, 0, NULL},

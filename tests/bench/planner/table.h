@@ -27,12 +27,13 @@ struct published_row {
 	const char *name, *machine;
 	const char *precision; /* "float16", "bfloat16", "fp8", ... */
 	const char *recipe;    /* "delayed", "tensorwise" or "rowwise"; NULL but for fp8 */
-	int experts;           /* 1: the model has experts; its shape is then not known */
+	int mamba;             /* 1: most layers are no attention, but Mamba; the shape is then not given */
 	struct wlb_model model;
 	struct wlb_layout layout;
 	int64_t window_tokens;
 	int32_t batch_windows, micro_batch_windows;
 	int32_t interleave;
+	int32_t ep; /* of experts */
 	int32_t zero_stage;
 	int32_t shard_ranks; /* over which ZeRO shards, where that is not all replicas */
 	int recompute;       /* enum wlb_recompute */
@@ -41,6 +42,7 @@ struct published_row {
 	int32_t gradient_bytes;          /* 0: as the trainer has it */
 	const char *trainer, *attention; /* of libwlb/trainers; a kernel, NULL: as the trainer has it */
 	int release;                     /* 1: activations that are cheap to compute again may be released */
+	int rows_by_node;                /* 1: rows are sent to their experts once for each node */
 	double tp_overlap;               /* -1: as the trainer has it */
 	int overlap_gradients;           /* 1: gradients are reduced beside the backward pass, whatever `overlap` is */
 	int overlap;                     /* 0: no communication of gradients, parameters and stages is hidden */

@@ -3,14 +3,17 @@
 
 Usage: test_checkpoint_command.py WLB-CKPT MAKE_CHECKPOINT [UNITTEST-OPTION...]
 """
+import contextlib
 import fcntl
 import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 PROGRAM, MAKE_CHECKPOINT = sys.argv.pop(1), sys.argv.pop(1)
@@ -167,6 +170,28 @@ class CheckpointCommand(unittest.TestCase):
             self.assertRegex(line, rf"^\S+/step_000000{expected}$")
         self.assertEqual(self.ckpt(0, "verify", self.step(80)).stdout, lines[0] + "\n")
         self.assertEqual(self.ckpt(1, "verify", self.step(80), self.step(40)).stdout, f"{lines[0]}\n{lines[2]}\n")
+
+    def test_verify_of_what_a_run_removes_meanwhile(self):
+        """It stands at its first line, for which a full pipe has no room, when the older checkpoint goes."""
+        self.save(20, 40)
+        reader, writer = os.pipe()
+        os.set_blocking(writer, False)
+        filled = 0
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                filled += os.write(writer, b" " * 4096)
+        os.set_blocking(writer, True)
+        with subprocess.Popen([PROGRAM, "verify", self.dir], stdout=writer) as verify:
+            os.close(writer)
+            until = time.monotonic() + 10
+            while not pathlib.Path(f"/proc/{verify.pid}/syscall").read_text(encoding="ascii").startswith("1 0x1 "):  # write to stdout
+                self.assertLess(time.monotonic(), until)
+                time.sleep(0.01)
+            shutil.rmtree(self.step(20))
+            with os.fdopen(reader, encoding="utf-8") as output:
+                lines = output.read()[filled:].splitlines()
+            self.assertEqual(verify.wait(10), 0)
+        self.assertRegex("\n".join(lines), rf"^{self.step(40)}: intact, .*\n{self.step(20)}: removed meanwhile$")
 
     def test_verify_by_the_digests_of_an_old_version(self):
         old = self.unpack_old()

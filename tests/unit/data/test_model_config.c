@@ -170,7 +170,8 @@ static void test_refused_fields(void **state)
 	         "model_type is \"mixtral\": it has experts; wlb-worker does not train this family"},
 		{"\"model_type\":\"gemma\"",
 	         "model_type is \"gemma\": only llama, mistral, qwen2, qwen3, olmo2, phi3, "
-	         "smollm3, mixtral, qwen3_moe, olmoe, nemotron, gemma2, gemma3_text are known"},
+	         "smollm3, mixtral, qwen3_moe, olmoe, nemotron, gemma2, gemma3_text, qwen2_moe, "
+	         "deepseek_v2, deepseek_v3, gpt_oss are known"},
 		{"\"model_type\":3", "model_type is an integer"},
 		{"\"hidden_act\":\"gelu\"", "hidden_act is \"gelu\": only \"silu\""},
 		{"\"attention_bias\":true", "attention_bias is true"},
@@ -480,6 +481,10 @@ static void test_scaled_positions(void **state)
 	assert_true(fabs(m.rope_scaling.attention_factor - 1.2608037774058554 / 1.3688879454113936) < 1e-15);
 }
 
+#define LATENT                                                                                                         \
+	"\"kv_lora_rank\":8,\"qk_nope_head_dim\":16,\"qk_rope_head_dim\":8,\"v_head_dim\":12,\"first_k_dense_"         \
+	"replace\":1"
+
 static void test_shapes(void **state)
 {
 	static const char *const same[] = {
@@ -497,7 +502,17 @@ static void test_shapes(void **state)
 	                                    "\"model_type\":\"olmoe\",\"num_experts\":64,\"num_local_experts\":8",
 	                                    "\"model_type\":\"olmoe\",\"num_experts_per_tok\":2.5",
 	                                    "\"model_type\":\"olmoe\",\"n_shared_experts\":2",
+	                                    "\"model_type\":\"olmoe\",\"num_nextn_predict_layers\":1",
 	                                    "\"model_type\":\"qwen3_moe\",\"decoder_sparse_step\":2",
+	                                    "\"model_type\":\"deepseek_v3\"", /* without kv_lora_rank */
+	                                    "\"model_type\":\"deepseek_v3\"," LATENT ",\"moe_layer_freq\":2",
+	                                    "\"model_type\":\"deepseek_v3\"," LATENT ",\"n_shared_experts\":-1",
+	                                    "\"model_type\":\"deepseek_v3\"," LATENT ",\"first_k_dense_replace\":3",
+	                                    "\"model_type\":\"deepseek_v3\"," LATENT ",\"first_k_dense_replace\":-1",
+	                                    "\"model_type\":\"deepseek_v3\"," LATENT ",\"qk_nope_head_dim\":0.5",
+	                                    "\"model_type\":\"deepseek_v2\"," LATENT, /* without num_experts_per_tok */
+	                                    "\"model_type\":\"qwen2_moe\",\"num_key_value_heads\":4,"
+	                                    "\"shared_expert_intermediate_size\":-1",
 	                                    "\"model_type\":\"qwen3_moe\",\"mlp_only_layers\":[0]",
 	                                    "\"model_type\":3",
 	                                    "\"hidden_act\":\"gelu\"",
@@ -543,6 +558,48 @@ static void test_experts(void **state)
 	assert_int_equal(m.num_experts, 16);
 	assert_int_equal(m.intermediate_size, 128);
 	assert_int_equal(m.num_key_value_heads, 4);
+	assert_int_equal(m.shared_intermediate_size + m.dense_layers + m.kv_lora_rank, 0);
+}
+
+/* Shared experts, first layers without experts, and keys and values that are made of few elements. */
+static void test_latent_attention(void **state)
+{
+	struct wlb_model m;
+	struct wlb_error error;
+	assert_int_equal(
+		read_shape(state,
+	                   "{" REQUIRED ",\"model_type\":\"deepseek_v3\"," LATENT
+	                   ",\"num_key_value_heads\":2,\"n_shared_experts\":3,\"moe_intermediate_size\":32,"
+	                   "\"num_nextn_predict_layers\":1,\"quantization_config\":{\"quant_method\":\"fp8\"}}",
+	                   &m, &error),
+		0);
+	assert_int_equal(m.num_experts, 256);
+	assert_int_equal(m.intermediate_size, 32);
+	assert_int_equal(m.shared_intermediate_size, 3 * 32);
+	assert_int_equal(m.dense_layers, 1);
+	assert_int_equal(m.dense_intermediate_size, 128);
+	assert_int_equal(m.q_lora_rank, 1536);
+	assert_int_equal(m.head_dim, 16 + 8);
+	assert_int_equal(m.num_key_value_heads, 4);
+	assert_int_equal(wlb_model_head_width(&m), (24 + 12) / 2);
+	assert_int_equal(read_shape(state,
+	                            "{" REQUIRED ",\"model_type\":\"deepseek_v2\"," LATENT
+	                            ",\"q_lora_rank\":null,\"num_experts_per_tok\":6,\"n_shared_experts\":0}",
+	                            &m, &error),
+	                 0);
+	assert_int_equal(m.q_lora_rank, 0);
+	assert_int_equal(m.shared_intermediate_size, 0);
+	assert_int_equal(read_shape(state,
+	                            "{" REQUIRED ",\"model_type\":\"qwen2_moe\",\"num_key_value_heads\":4,"
+	                            "\"shared_expert_intermediate_size\":48}",
+	                            &m, &error),
+	                 0);
+	assert_int_equal(m.shared_intermediate_size, 48);
+	assert_int_equal(
+		read_shape(state, "{" REQUIRED ",\"model_type\":\"gpt_oss\",\"num_key_value_heads\":4}", &m, &error),
+		0);
+	assert_int_equal(wlb_model_layer_window(&m, 0), 128);
+	assert_int_equal(wlb_model_layer_window(&m, 1), 0);
 }
 
 static void test_absurd_values(void **state)
@@ -614,6 +671,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_scaled_positions, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_shapes, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_experts, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_latent_attention, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_absurd_values, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_deep_nesting, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_unreadable_files, fixture_setup, fixture_teardown),

@@ -108,6 +108,6 @@ struct wlb_sim_result simulate(const struct wlb_model *model, const struct wlb_m
 
 double sum_of_parts(const struct wlb_sim_time *t)
 {
-	return t->compute_s + t->recompute_s + t->tp_s + t->cp_s + t->pp_s + t->dp_s + t->optimizer_s + t->bubble_s +
-	       t->cp_imbalance_s + t->imbalance_s + t->straggler_s;
+	return t->compute_s + t->recompute_s + t->tp_s + t->cp_s + t->ep_s + t->pp_s + t->dp_s + t->optimizer_s +
+	       t->bubble_s + t->cp_imbalance_s + t->imbalance_s + t->straggler_s;
 }

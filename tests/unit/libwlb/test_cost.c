@@ -487,7 +487,7 @@ static void what_is_no_operation_has_no_traffic(void **state)
 static void assert_sum(const struct wlb_machine *machine, const struct wlb_plan *plan)
 {
 	struct wlb_sim_time t = simulate_7b(machine, plan, run_the_worker).time;
-	assert_near(t.compute_s + t.recompute_s + t.cp_imbalance_s + t.tp_s + t.cp_s + t.bubble_s + t.pp_s +
+	assert_near(t.compute_s + t.recompute_s + t.cp_imbalance_s + t.tp_s + t.cp_s + t.ep_s + t.bubble_s + t.pp_s +
 	                    t.imbalance_s + t.dp_s + t.straggler_s + t.optimizer_s,
 	            t.step_s, 1e-12);
 }
@@ -548,6 +548,77 @@ static void experts_share_the_tokens(void **state)
 	assert_true(wlb_layer_last_least_s(&of_dense, 4096) > 0.0 && wlb_layer_last_s(&cost, 4096) == 0.0);
 	dense.family = WLB_FAMILY_OLMO2;
 	assert_true(wlb_layer_last_s(&of_dense, 4096) == 0.0 && wlb_layer_last_least_s(&of_dense, 4096) == 0.0);
+	/* Four ranks have two experts each, of which each gets as many rows as the rank has tokens. A half of the
+	 * copies is put in order before it is sent, and all that arrive again. */
+	plan.layout.dp = plan.ep = 4;
+	expert_s = wlb_machine_gemm_s(&machine, 4096, 4096, 14336) + wlb_machine_gemm_s(&machine, 4096, 7168, 4096);
+	assert_near(wlb_layer_products_s(&cost, 4096).forward, attention_s + router_s + 2.0 * expert_s, 1e-12);
+	more_s = wlb_layer_elementwise_s(&cost, 4096).forward - others.forward;
+	assert_near(more_s, 4096.0 * 2.0 * 2.0 * 2.0 * 4096.0 / machine.memory_bytes_per_s + 2.0 * machine.operation_s,
+	            1e-9);
+}
+
+/* Of 8 experts on 8 ranks of 4 nodes a row has two, which are on the same node in 1 of 7 cases: they are on 13 / 7
+ * nodes, of which 3 of 4 are others. A rank has a half of the rows of 2 copies for the other rank of its node. */
+static void rows_are_sent_once_to_a_node(void **state)
+{
+	(void)state;
+	struct wlb_machine machine = tiled();
+	struct wlb_plan plan = plan_of(2, 1, 1, 8, 1, 1);
+	struct wlb_cost_options options;
+	wlb_cost_options_init(&options);
+	machine.gpus_per_node = 4;
+	plan.ep = 8;
+	const struct wlb_layer_cost cost = {&mixtral_8x7b, &machine, &options, &plan};
+	double row_bytes = 2048.0 * 4096 * 2, far = 2.0 * 6 / 8 * row_bytes, near = 2.0 / 8 * row_bytes;
+	assert_near(wlb_layer_exchange_s(&cost, 4096, 0), 2.0 * wlb_machine_exchange_s(&machine, 8, 2, 0, near, far),
+	            1e-12);
+	machine.link_nodes = 4; /* whose links connect all of them */
+	assert_near(wlb_layer_exchange_s(&cost, 4096, 0),
+	            2.0 * wlb_machine_exchange_s(&machine, 8, 8, 0, 2.0 * 7 / 8 * row_bytes, 0.0), 1e-12);
+	machine.link_nodes = 0;
+	options.rows_by_node = 1;
+	assert_near(wlb_layer_exchange_s(&cost, 4096, 0),
+	            2.0 * wlb_machine_exchange_s(&machine, 8, 2, 0, row_bytes, 39.0 / 28 * row_bytes), 1e-12);
+	machine.node_link.bytes_per_s = 1e9; /* now the copies on the node take longest */
+	assert_near(wlb_layer_exchange_s(&cost, 4096, 0), 2.0 * wlb_machine_node_send_s(&machine, row_bytes), 1e-12);
+}
+
+/* Queries are made of 1,536 elements of a row, keys and values of 512 and 64; 3 of 61 layers have no experts. */
+static void latent_attention_and_dense_layers_have_their_products(void **state)
+{
+	(void)state;
+	struct wlb_machine machine = tiled();
+	struct wlb_plan plan = plan_of(1, 1, 1, 1, 1, 1);
+	struct wlb_cost_options options;
+	wlb_cost_options_init(&options);
+	const struct wlb_layer_cost cost = {&deepseek_v3, &machine, &options, &plan};
+	const double shapes[][3] = {{1.0, 7168, 1536},       {1.0, 1536, 24576},      {1.0, 7168, 576},
+	                            {1.0, 512, 32768},       {1.0, 16384, 7168}, /* attention */
+	                            {58.0 / 61, 7168, 256},  {58.0 / 61, 7168, 4096}, {58.0 / 61, 2048, 7168},
+	                            {3.0 / 61, 7168, 36864}, {3.0 / 61, 18432, 7168}};
+	double seconds =
+		256.0 * 58 / 61 *
+		(wlb_machine_gemm_s(&machine, 128, 7168, 4096) + wlb_machine_gemm_s(&machine, 128, 2048, 7168));
+	for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++)
+		seconds += shapes[i][0] * wlb_machine_gemm_s(&machine, 4096, shapes[i][1], shapes[i][2]);
+	struct wlb_seconds products = wlb_layer_products_s(&cost, 4096), least = wlb_layer_least_s(&cost, 4096);
+	assert_near(products.forward, seconds, 1e-12);
+	assert_true(least.forward <= products.forward + wlb_layer_elementwise_s(&cost, 4096).forward);
+	/* Scores of 192 elements, values of 128. */
+	assert_near(wlb_layer_attention_s(&cost, 4096, 4096).forward,
+	            wlb_machine_attention_s(&machine, 128, 160, 0.0, 4096, 4096, 0), 1e-12);
+	/* The last product of the 3 layers, whose result the backward pass does not read, and the sum after it. */
+	double sum_s = 3.0 * 2.0 * 4096.0 * 7168.0 / machine.memory_bytes_per_s + machine.operation_s;
+	assert_near(wlb_layer_last_s(&cost, 4096), 3.0 / 61 * (wlb_machine_gemm_s(&machine, 4096, 18432, 7168) + sum_s),
+	            1e-12);
+	/* Casts of the inputs of products; of MLPs those of 9 experts of 2,048 columns, or of one MLP of 18,432. */
+	double others_s = wlb_layer_elementwise_s(&cost, 4096).forward;
+	double mlps = 58.0 / 61 * 9 * (7168 + 2048) + 3.0 / 61 * (7168 + 18432);
+	options.fp8 = WLB_FP8_DELAYED;
+	assert_near(wlb_layer_elementwise_s(&cost, 4096).forward - others_s,
+	            2.0 * 2.0 * 4096.0 * (7168 + 16384 + mlps) / machine.memory_bytes_per_s + 4.0 * machine.operation_s,
+	            1e-9);
 }
 
 /* Of 3 matrices 2 are left, and of the activation's 3 and 5 elements 2 and 3. */
@@ -719,6 +790,8 @@ int main(void)
 		cmocka_unit_test(what_is_no_operation_has_no_traffic),
 		cmocka_unit_test(measured_operations_keep_the_sums_and_the_bounds),
 		cmocka_unit_test(experts_share_the_tokens),
+		cmocka_unit_test(latent_attention_and_dense_layers_have_their_products),
+		cmocka_unit_test(rows_are_sent_once_to_a_node),
 		cmocka_unit_test(an_mlp_without_a_gate_has_two_products),
 		cmocka_unit_test(unfused_attention_moves_its_scores),
 		cmocka_unit_test(rows_and_elementwise_traffic_are_the_trainers),

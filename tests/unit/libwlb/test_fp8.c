@@ -51,6 +51,8 @@ static void products_take_the_rate_of_their_kind(void **state)
 		struct wlb_seconds products = wlb_layer_products_s(&cost, 4096);
 		assert_near(products.forward, all.forward / rates[fp8], 1e-12);
 		assert_near(products.backward, all.backward / rates[fp8], 1e-12);
+		double saved_s = wlb_layer_last_s(&of_usual, 4096) - wlb_layer_last_s(&cost, 4096);
+		assert_near(saved_s, (1.0 - 1.0 / rates[fp8]) * wlb_machine_gemm_s(&machine, 4096, 5504, 4096), 1e-12);
 		struct wlb_seconds least = wlb_layer_least_s(&cost, 4096),
 				   others = wlb_layer_elementwise_s(&cost, 4096);
 		assert_true(least.forward <= (products.forward + others.forward) * (1.0 + 1e-12));
@@ -143,19 +145,19 @@ static void memory_has_casts_and_inputs(void **state)
 	assert_near(memory_of(&plan, &fp8).weights, memory_of(&plan, &usual).weights, 0.0);
 }
 
-static double exposed_dp_s(enum wlb_fp8 fp8, int fp8_parameters)
+static double exposed_dp_s(const struct wlb_model *model, int ep, enum wlb_fp8 fp8, int fp8_parameters)
 {
 	const struct wlb_machine machine = with_fp8();
-	const struct wlb_model model = llama_7b();
 	struct wlb_plan plan = plan_of(1, 1, 1, 16, 1, 1);
 	struct wlb_sim_options options;
 	int64_t tokens = 4096;
+	plan.ep = ep;
 	wlb_sim_options_init(&options, &plan);
 	options.cost = options_of(fp8);
 	options.cost.fp8_parameters = fp8_parameters;
 	options.cost.overlap_gradients = options.cost.overlap_parameters = 0;
 	struct wlb_step step = equal_step(16, &tokens, 1);
-	double dp_s = simulate(&model, &machine, &options, &step).time.dp_s;
+	double dp_s = simulate(model, &machine, &options, &step).time.dp_s;
 	free_step(&step);
 	return dp_s;
 }
@@ -165,10 +167,32 @@ static void weights_are_gathered_in_8_bits_where_the_trainer_keeps_them_so(void 
 	(void)state;
 	const struct wlb_machine machine = with_fp8();
 	double matrices = 32.0 * (4.0 * 4096 * 4096 + 3.0 * 4096 * 11008);
-	double less_s = exposed_dp_s(WLB_FP8_DELAYED, 0) - exposed_dp_s(WLB_FP8_DELAYED, 1);
+	double less_s =
+		exposed_dp_s(&llama_2_7b, 1, WLB_FP8_DELAYED, 0) - exposed_dp_s(&llama_2_7b, 1, WLB_FP8_DELAYED, 1);
 	assert_near(less_s, wlb_machine_gather_s(&machine, 16, 8, 0, matrices), 0.01);
-	assert_near(exposed_dp_s(WLB_FP8_MXFP8, 1), exposed_dp_s(WLB_FP8_MXFP8, 0), 0.0);
-	assert_near(exposed_dp_s(WLB_FP8_NONE, 1), exposed_dp_s(WLB_FP8_NONE, 0), 0.0);
+	assert_near(exposed_dp_s(&llama_2_7b, 1, WLB_FP8_MXFP8, 1), exposed_dp_s(&llama_2_7b, 1, WLB_FP8_MXFP8, 0),
+	            0.0);
+	assert_near(exposed_dp_s(&llama_2_7b, 1, WLB_FP8_NONE, 1), exposed_dp_s(&llama_2_7b, 1, WLB_FP8_NONE, 0), 0.0);
+}
+
+/* Eight of sixteen ranks divide the experts: a rank has casts of its own, and gathers them from one other. */
+static void ranks_cast_and_gather_their_own_experts(void **state)
+{
+	(void)state;
+	const struct wlb_machine machine = with_fp8();
+	struct wlb_plan plan = plan_of(1, 1, 1, 16, 1, 1);
+	struct wlb_cost_options usual = options_of(WLB_FP8_NONE), fp8 = options_of(WLB_FP8_DELAYED);
+	double experts = 32.0 * 3.0 * 4096 * 14336, others = 32.0 * 4096 * (2.0 * 4096 + 2.0 * 1024 + 8.0);
+	plan.ep = 8;
+	fp8.fp8_parameters = 0;
+	double before = wlb_memory_stage_of(&plan, &mixtral_8x7b, &machine, &usual, 0, 1000, 1000).weights;
+	double after = wlb_memory_stage_of(&plan, &mixtral_8x7b, &machine, &fp8, 0, 1000, 1000).weights;
+	assert_near(after - before, 2.0 * (experts + others), 1e-12);
+	double less_s =
+		exposed_dp_s(&mixtral_8x7b, 8, WLB_FP8_DELAYED, 0) - exposed_dp_s(&mixtral_8x7b, 8, WLB_FP8_DELAYED, 1);
+	assert_near(less_s,
+	            wlb_machine_gather_s(&machine, 16, 8, 0, others) + wlb_machine_gather_s(&machine, 2, 1, 0, experts),
+	            0.01);
 }
 
 /* Of 4 collectives forward and 6 backward 2 and 4 gather what is cast; those of head and embedding do not. */
@@ -262,6 +286,7 @@ int main(void)
 		cmocka_unit_test(casts_take_their_traffic),
 		cmocka_unit_test(memory_has_casts_and_inputs),
 		cmocka_unit_test(weights_are_gathered_in_8_bits_where_the_trainer_keeps_them_so),
+		cmocka_unit_test(ranks_cast_and_gather_their_own_experts),
 		cmocka_unit_test(tensor_parallel_ranks_gather_casts),
 		cmocka_unit_test(a_machine_without_a_speed_is_refused_by_its_name),
 		cmocka_unit_test(a_fast_link_connects_several_nodes),

@@ -125,6 +125,23 @@ static void links_between_switches_are_measured_or_derived(void **state)
 	assert_near(wlb_machine_root_s(&machine, 1, 8, 0, 8e9), 0.0, 1e-12);
 }
 
+/* By links within the node and by its port a rank sends at the same time, as far as there are ranks for what it sends.
+ */
+static void an_exchange_uses_both_links_at_once(void **state)
+{
+	(void)state;
+	struct wlb_machine machine = h100();
+	machine.node_link = (struct wlb_link){200e9, 1e-6};
+	assert_near(wlb_machine_exchange_s(&machine, 8, 8, 0, 7e9, 9e9), 7e9 / 200e9 + 1e-6, 1e-12);
+	assert_near(wlb_machine_exchange_s(&machine, 8, 4, 0, 3e9, 4e9), 4e9 / 50e9 + 14e-6, 1e-12);
+	assert_near(wlb_machine_exchange_s(&machine, 8, 1, 0, 9e11, 7e9), 7e9 / 50e9 + 14e-6, 1e-12);
+	machine.switch_taper = 0.5;
+	assert_near(wlb_machine_exchange_s(&machine, 8, 4, 1, 3e9, 4e9), 4e9 / 25e9 + 14e-6, 1e-12);
+	machine.node_link.bytes_per_s = 10e9;
+	assert_near(wlb_machine_exchange_s(&machine, 8, 4, 0, 3e9, 4e9), 3e9 / 10e9 + 1e-6, 1e-12);
+	assert_true(wlb_machine_exchange_s(&machine, 1, 8, 0, 8e9, 8e9) == 0.0);
+}
+
 /* A machine of which calls inside a node were measured. */
 static struct wlb_machine with_calls(void)
 {
@@ -184,6 +201,7 @@ int main(void)
 		cmocka_unit_test(grids_are_linear_in_the_logarithms_of_lengths),
 		cmocka_unit_test(attention_is_read_where_keys_are_no_fewer_than_queries),
 		cmocka_unit_test(without_a_grid_attention_works_in_tiles),
+		cmocka_unit_test(an_exchange_uses_both_links_at_once),
 		cmocka_unit_test(fields_of_a_measurement_are_checked),
 		cmocka_unit_test(links_between_switches_are_measured_or_derived),
 		cmocka_unit_test(calls_inside_a_node_take_what_was_measured),

@@ -317,6 +317,42 @@ static void a_stage_holds_all_experts(void **state)
 	assert_near(m.activations, 32.0 * 2048 * 2.0 * token + last, 1e-12);
 }
 
+/* Four of eight ranks divide the experts, of which two hold the same ones. A rank has its share of the optimizer's
+ * states of all parameters, whoever divides them. */
+static void ranks_hold_their_experts(void **state)
+{
+	(void)state;
+	const struct wlb_model *model = &mixtral_8x7b;
+	struct wlb_plan plan = plan_of(1, 2, 1, 4, 1, 1);
+	double all = (double)wlb_model_parameters(model), experts = 32.0 * 8 * 3 * 4096 * 14336;
+	double held = all - experts + experts / 4;
+	plan.ep = 4;
+	for (plan.zero_stage = 0; plan.zero_stage < 4; plan.zero_stage++) {
+		struct wlb_memory m = wlb_memory_stage(&plan, model, 0, 8192, 4096);
+		assert_near(m.weights, 2.0 * (plan.zero_stage < 3 ? held : all / 8), 1e-12);
+		assert_near(m.gradients, 4.0 * (plan.zero_stage < 2 ? held : all / 8), 1e-12);
+		assert_near(m.optimizer, 12.0 * (plan.zero_stage < 1 ? held : all / 8), 1e-12);
+	}
+}
+
+/* The first 3 layers have no experts: they are those of the first stage's first chunk. All stages and tensor-parallel
+ * ranks have all parameters; what is whole on each of the latter is counted there. */
+static void stages_hold_the_layers_without_experts(void **state)
+{
+	(void)state;
+	const struct wlb_model *model = &deepseek_v3;
+	struct wlb_plan plan = plan_of(2, 1, 4, 1, 4, 4);
+	double sum = 0.0, stages[4];
+	plan.zero_stage = 0;
+	for (int s = 0; s < 4; s++)
+		sum += stages[s] = wlb_memory_stage(&plan, model, s, 4096, 4096).weights / 2.0;
+	double whole = 58.0 * 256 * 7168 + 61.0 * (2112 * 7168 + 2 * 7168 + 2048) + 7168;
+	assert_near(2.0 * sum - whole, (double)wlb_model_parameters(model), 1e-12);
+	double latent = 2112.0 * 7168, vectors = 2 * 7168 + 2048, table = 129280.0 * 7168 / 2;
+	double dense = ((double)wlb_model_dense_layer_parameters(model) - latent) / 2 + latent + vectors;
+	assert_near(stages[0], 13.0 * stages[1] / 15.0 + 3.0 * dense + table, 1e-12);
+}
+
 /* Nemotron: two matrices of an MLP, norms with biases. */
 static void a_family_without_a_gate_keeps_less(void **state)
 {
@@ -346,6 +382,8 @@ int main(void)
 		cmocka_unit_test(the_first_or_the_last_stage_needs_most),
 		cmocka_unit_test(llama_70b_needs_more_than_a_node),
 		cmocka_unit_test(a_stage_holds_all_experts),
+		cmocka_unit_test(ranks_hold_their_experts),
+		cmocka_unit_test(stages_hold_the_layers_without_experts),
 		cmocka_unit_test(a_family_without_a_gate_keeps_less),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

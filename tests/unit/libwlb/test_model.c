@@ -121,9 +121,29 @@ static void test_rules_of_experts(void **state)
 	m = mixtral_8x7b;
 	m.num_experts_per_tok = 9;
 	expect_refused(&m, "num_experts_per_tok is 9: it must be between 1 and 8");
+	m = mixtral_8x7b;
+	m.dense_layers = 33;
+	expect_refused(&m, "dense_layers is 33: it must be between 1 and 32");
+	m.dense_layers = 1;
+	expect_refused(&m, "dense_intermediate_size is 0");
+	m = mixtral_8x7b;
+	m.shared_intermediate_size = -1;
+	expect_refused(&m, "shared_intermediate_size is -1");
+	m = mixtral_8x7b;
+	m.v_head_dim = 128;
+	expect_refused(&m, "q_lora_rank is 0, kv_lora_rank 0, qk_rope_head_dim 0, v_head_dim 128: they must be 0");
+	m = deepseek_v3;
+	m.num_key_value_heads = 64;
+	expect_refused(&m, "num_key_value_heads is 64: with latent attention it must be that of queries, 128");
+	m = deepseek_v3;
+	m.qk_rope_head_dim = 193;
+	expect_refused(&m, "qk_rope_head_dim is 193");
+	m = llama_3_8b;
+	m.shared_intermediate_size = 8;
+	expect_refused(&m, "shared_intermediate_size is 8: it must be 0");
 	m = llama_3_8b;
 	m.num_experts = 8;
-	expect_refused(&m, "num_experts is 8, num_experts_per_tok 0: they must be 0");
+	expect_refused(&m, "num_experts is 8: it must be 0 in a family without experts");
 }
 
 static void test_cost_grows_with_length(void **state)

@@ -33,6 +33,16 @@ static struct wlb_model small_model(void)
 	return model;
 }
 
+static struct wlb_model model_with_experts(void)
+{
+	struct wlb_model model = small_model();
+	model.family = WLB_FAMILY_MIXTRAL;
+	model.intermediate_size = 1024;
+	model.num_experts = 4;
+	model.num_experts_per_tok = 2;
+	return model;
+}
+
 /* Of another trainer than wlb-worker: the rules of Megatron-LM hold. */
 static struct wlb_search_options small_options(int32_t nodes, const struct wlb_step *sample)
 {
@@ -137,6 +147,7 @@ static struct brute try_all(const struct wlb_model *model, const struct wlb_mach
 {
 	struct brute brute = {0, INFINITY};
 	int gpus = machine->gpus_per_node, batch = BATCH;
+	int experts = model->num_experts > 0 ? (int)model->num_experts : 1;
 	for (int tp = 1; tp <= gpus; tp++)
 		for (int cp = 1; model->num_attention_heads % tp == 0 && cp <= nodes * (gpus / tp); cp++)
 			for (int pp = 1; pp <= model->num_hidden_layers && cp * pp <= nodes * (gpus / tp); pp++)
@@ -150,14 +161,18 @@ static struct brute try_all(const struct wlb_model *model, const struct wlb_mach
 					dp = dp < batch ? dp : batch;
 					while (batch % dp != 0)
 						dp--;
-					for (int windows = 1; windows <= batch / dp;
-					     windows += windows < 4 ? windows : 1) {
+					int pairs = batch / dp * experts; /* of windows and an ep */
+					for (int pair = 0; pair < pairs; pair++) {
+						int windows = pair / experts + 1, ep = pair % experts + 1;
 						int m = batch / (dp * windows);
+						if (experts % ep != 0 || dp * cp % ep != 0 || windows == 3)
+							continue;
 						if (batch % (dp * windows) != 0 || (v > 1 && m % pp != 0) ||
 						    (windows > 4 && m < pp))
 							continue;
 						brute.count++;
 						struct wlb_plan plan = plan_of(tp, cp, pp, dp, v, m);
+						plan.ep = ep;
 						double step_s = all_fit ? step_s_of(model, machine, &plan) : INFINITY;
 						brute.best_s = step_s < brute.best_s ? step_s : brute.best_s;
 					}
@@ -182,10 +197,12 @@ static void every_layout_of_a_small_machine_is_judged(void **state)
 	struct wlb_model model = small_model();
 	struct wlb_machine machine = h100();
 	struct wlb_step sample = equal_step(1, lengths, LENGTHS);
-	static const int sizes[][2] = {{1, 4}, {2, 4}, {3, 4}, {2, 8}};
+	static const int sizes[][2] = {{1, 4}, {2, 4}, {3, 4}, {2, 8}, {3, 2}};
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		machine.gpus_per_node = sizes[i][1];
 		machine.memory_bytes = i % 2 == 0 ? 80e9 : 6e9;
+		if (i == 4)
+			model = model_with_experts();
 		struct wlb_search_options options = small_options(sizes[i][0], &sample);
 		struct wlb_error error = {""};
 		struct wlb_search_result *r = wlb_search(&model, &machine, &options, &error);
@@ -396,6 +413,36 @@ static void memory_is_charged_for_whole_windows(void **state)
 		assert_int_equal(r->ranked[0].micro_batch_tokens, (int64_t)(windows * WINDOW * 1.25));
 		wlb_search_free(r);
 	}
+	free_step(&sample);
+}
+
+/* A fixed ep makes the search leave out replicas that it does not divide. */
+static void a_fixed_ep_divides_the_ranks(void **state)
+{
+	(void)state;
+	struct wlb_model model = model_with_experts(), dense = small_model();
+	struct wlb_machine machine = h100();
+	struct wlb_step sample = equal_step(1, lengths, LENGTHS);
+	machine.gpus_per_node = 6;
+	machine.node_link.bytes_per_s = 5e9; /* rows on their way to experts take most of a step */
+	struct wlb_search_options options = small_options(1, &sample);
+	struct wlb_error error = {""};
+	options.global_batch = 12;
+	options.fixed.ep = 4;
+	options.fixed.tp = options.fixed.cp = options.fixed.pp = 1;
+	struct wlb_search_result *r = wlb_search(&model, &machine, &options, &error);
+	assert_string_equal(error.message, "");
+	for (size_t k = 0; k < r->ranked_count; k++) {
+		assert_true(r->ranked[k].plan.ep == 4 && r->ranked[k].plan.layout.dp == 4); /* of 6 */
+		assert_true(r->ranked[k].bound_s <= r->ranked[k].step_s);
+	}
+	wlb_search_free(r);
+	options.fixed.ep = 3;
+	assert_search_fails(&model, &machine, &options, "ep=3, which is fixed");
+	assert_search_fails(&model, &machine, &options, "ep must divide num_experts and dp x cp");
+	options.fixed.ep = 5;
+	assert_search_fails(&model, &machine, &options, "ep=5 is fixed: it must be from 1 to num_experts");
+	assert_search_fails(&dense, &machine, &options, "ep=5 is fixed: it must be from 1 to num_experts");
 	free_step(&sample);
 }
 
@@ -900,6 +947,7 @@ int main(void)
 		cmocka_unit_test(what_cannot_be_searched_is_refused),
 		cmocka_unit_test(memory_is_charged_for_whole_windows),
 		cmocka_unit_test(what_is_fixed_is_held),
+		cmocka_unit_test(a_fixed_ep_divides_the_ranks),
 		cmocka_unit_test(no_more_is_recomputed_than_must_be),
 		cmocka_unit_test(every_usable_gpu_has_a_rank_where_that_is_asked),
 		cmocka_unit_test(what_does_not_fit_names_what_can_be_changed),

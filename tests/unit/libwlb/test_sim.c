@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "libwlb/cost/layer.h"
+#include "tests/unit/libwlb/models.h"
 #include "tests/unit/libwlb/sim_cases.h"
 
 static void assert_near(double got, double expected, double tolerance)
@@ -362,6 +363,56 @@ static void zero_3_moves_weights_in_every_micro_batch(void **state)
 	free_step(&step);
 }
 
+/* Mixtral over 8 GPUs of a node: two copies of a row go to the ranks of their experts and come back, in both
+ * directions, and gradients of experts are of fewer ranks. With tp 2, the rows of each expert are gathered once they
+ * have arrived.
+ */
+static void rows_go_to_the_ranks_of_their_experts(void **state)
+{
+	(void)state;
+	struct wlb_machine machine = h100();
+	struct wlb_plan plan = plan_of(1, 1, 1, 8, 1, 2);
+	struct wlb_sim_options options;
+	int64_t tokens = 4096;
+	struct wlb_step step = equal_step(16, &tokens, 1);
+	plan.ep = 8;
+	wlb_sim_options_init(&options, &plan);
+	options.cost.overlap_gradients = options.cost.overlap_parameters = 0;
+	options.cost.tp_overlap = (struct wlb_overlap){0.0, 0.0};
+	struct wlb_sim_time apart = simulate(&mixtral_8x7b, &machine, &options, &step).time;
+	double bytes = 2.0 * 4096 * 4096 * 2,
+	       exchange_s = wlb_machine_exchange_s(&machine, 8, 8, 0, 7 * bytes / 8, 0.0);
+	assert_near(apart.ep_s, 2.0 * 32 * 4 * exchange_s, 1e-9);
+	assert_near(sum_of_parts(&apart), apart.step_s, 1e-9);
+	double others = (double)wlb_model_parameters(&mixtral_8x7b) - 32.0 * 8 * 3 * 4096 * 14336;
+	assert_near(apart.dp_s, wlb_machine_gather_s(&machine, 8, 8, 0, (4.0 + 2.0) * others), 0.01);
+	options.cost.owned_tensors = 1; /* no other rank has the same experts */
+	double owned_s = wlb_machine_root_s(&machine, 8, 8, 0, 4.0 / 8 * others) +
+	                 wlb_machine_root_s(&machine, 8, 8, 0, 2.0 / 8 * others);
+	assert_near(simulate(&mixtral_8x7b, &machine, &options, &step).time.dp_s, 8.0 * owned_s, 1e-6);
+	options.cost.owned_tensors = 0;
+	options.plan.recompute = WLB_RECOMPUTE_FULL;
+	apart = simulate(&mixtral_8x7b, &machine, &options, &step).time;
+	assert_near(apart.ep_s, 2.0 * 32 * 6 * exchange_s, 1e-9);
+	assert_near(sum_of_parts(&apart), apart.step_s, 1e-9);
+	options.plan = plan_of(2, 1, 1, 4, 1, 4);
+	options.plan.ep = 2; /* two groups of ranks with the same experts */
+	apart = simulate(&mixtral_8x7b, &machine, &options, &step).time;
+	assert_near(apart.ep_s, 4.0 * 32 * 4 * wlb_machine_exchange_s(&machine, 2, 4, 0, bytes / 4, 0.0), 1e-9);
+	double gather_s = wlb_machine_gather_s(&machine, 2, 2, 0, 4096 * 4096 * 2),
+	       layers = 32 * (4 + 2 * 2 + 1 + 2 * 2);
+	assert_near(apart.tp_s, 4.0 * (layers + 5) * gather_s, 1e-9);
+	struct wlb_model shared = mixtral_8x7b; /* gathers all rows for the expert that all have, too */
+	shared.shared_intermediate_size = 1024;
+	struct wlb_sim_time more = simulate(&shared, &machine, &options, &step).time;
+	assert_near(more.tp_s - apart.tp_s, 4.0 * 32 * 5 * gather_s, 1e-9);
+	double experts = 32.0 * 8 * 3 * 4096 * 14336 / 2 / 2;
+	double dp_s = wlb_machine_gather_s(&machine, 4, 4, 0, (4.0 + 2.0) * others / 2) +
+	              wlb_machine_gather_s(&machine, 2, 2, 0, (4.0 + 2.0) * experts);
+	assert_near(apart.dp_s, dp_s, 0.01);
+	free_step(&step);
+}
+
 static void assert_refused(struct wlb_plan plan, const struct wlb_step *step, const char *part)
 {
 	struct wlb_model model = llama_7b();
@@ -393,6 +444,12 @@ static void bad_plans_and_steps_are_refused(void **state)
 	assert_refused(plan_of(1, 1, 1, 1 << 20, 1, 1 << 20), &step, "16777216");
 	assert_refused(plan_of(1, 1, 1, 1, 1, 4), &step, "the step has 6 micro-batches");
 	assert_refused(plan_of(1, 1, 1, 3, 1, 4), &step, "the step has 6 micro-batches");
+	struct wlb_plan divided = plan_of(1, 1, 1, 1, 1, 6);
+	divided.ep = 2;
+	assert_refused(divided, &step, "ep must divide num_experts and dp x cp, and be 1 without experts");
+	divided = plan_of(1, 1, 1, 3, 1, 6);
+	for (divided.ep = 2; divided.ep <= 3; divided.ep++) /* of 3 ranks; of 8 experts */
+		assert_int_equal(wlb_plan_check(&divided, &mixtral_8x7b, NULL), -1);
 	struct wlb_plan plan = plan_of(1, 1, 2, 1, 1, 6);
 	plan.zero_stage = 2;
 	assert_refused(plan, &step, "zero 2 and 3 need pp 1");
@@ -591,6 +648,7 @@ int main(void)
 		cmocka_unit_test(full_recomputation_adds_a_forward_pass),
 		cmocka_unit_test(owners_of_tensors_have_a_collective_for_each),
 		cmocka_unit_test(zero_3_moves_weights_in_every_micro_batch),
+		cmocka_unit_test(rows_go_to_the_ranks_of_their_experts),
 		cmocka_unit_test(bad_plans_and_steps_are_refused),
 		cmocka_unit_test(a_refused_step_leaves_the_timeline),
 		cmocka_unit_test(bad_machines_are_refused),

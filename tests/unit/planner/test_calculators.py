@@ -371,16 +371,27 @@ class Plan(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder, "config.json")
             path.write_text(json.dumps(model["config"]), encoding="utf-8")
-            job = ("plan", "--model", folder, "--nodes", 16, "--seq-length", 4096, "--global-batch-size", 256, "--machine", "H100", "--tp", 4,
-                   "--cp", 1, "--pp", 8, "--recompute", "selective", "--interleave", 1, "--micro-batch-size", 1)
+            sizes = ("--model", folder, "--nodes", 16, "--seq-length", 4096, "--global-batch-size", 256, "--machine", "H100")
+            job = ("plan", *sizes, "--tp", 4, "--cp", 1, "--pp", 8, "--recompute", "selective", "--interleave", 1,
+                   "--micro-batch-size", 1, "--ep", 1)
             plan, text = self.calculate(*job), wlb(*job).stdout
+            divided, told = self.calculate(*job[:-2]), wlb(*job[:-2]).stdout
+            steps = [self.calculate("sim", *sizes, "--layout", "tp=4,cp=1,pp=8", "--steps", 2, *more) for more in ((), ("--ep", 2))]
+            wrong = wlb("sim", *sizes, "--layout", "tp=4,cp=1,pp=8", "--ep", 3)
             refused = wlb(*job, "--trainer", "worker")
             lengths = [wlb("shard", "--model", folder, "--cp", 2, "--lengths", "-", stdin="5\n4097\n"),
                        wlb("pack", "--model", folder, "--seq-length", 4096, "--micro-batches", 2, "--lengths", "-", stdin="5\n4097\n")]
             path.write_text(json.dumps(dense), encoding="utf-8")
             other = self.calculate(*job)
-        self.assertIn("46.70 billion parameters, of which 12.88 compute a token (no expert parallelism)", text)
+        self.assertIn("46.70 billion parameters, of which 12.88 compute a token", text)
         self.assertEqual((plan["parameters"], plan["active_parameters"]), (model["parameters"], model["active_parameters"]))
+        self.assertEqual([(report["ep"], report["time"]["ep_s"] > 0) for report in (plan, divided)], [(1, False), (2, True)])
+        self.assertIn("expert parallelism 2: 4 of 8 experts of a layer on each rank", told)
+        self.assertNotIn("expert parallelism", text)
+        self.assertLess(divided["memory_bytes"]["weights"], 0.55 * plan["memory_bytes"]["weights"])
+        self.assertEqual([report["ep"] for report in steps], [4, 2])
+        self.assertEqual(wrong.returncode, 2)
+        self.assertIn("ep must divide num_experts and dp x cp", wrong.stderr)
         self.assertEqual((refused.returncode, [done.returncode for done in lengths]), (2, [0, 0]))
         self.assertIn("it has experts; wlb-worker does not train this family", refused.stderr)
         # With an MLP as wide as the experts of a token: about as many operations, and 36.3 billion parameters fewer.
@@ -489,6 +500,20 @@ class Plan(unittest.TestCase):
         self.assertEqual((mine["layout"], mine["micro_batches"], mine["interleave"], mine["recompute"], mine["zero_stage"]),
                          ({"tp": 8, "cp": 1, "pp": 16, "dp": 1}, 1536, 1, "none", 0))
 
+    def test_comparison_with_experts(self):
+        """The command's degree of expert parallelism is held: 1 where it has none."""
+        model = {"architectures": ["MixtralForCausalLM"], "model_type": "mixtral", "hidden_size": 4096, "intermediate_size": 14336,
+                 "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 32000,
+                 "num_local_experts": 8, "num_experts_per_tok": 2}
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+            json.dump(model, file)
+            file.flush()
+            job = ("plan", "--nodes", 16, "--machine", "H100", "--model", file.name, "--compare", "--", "x.py", "--seq-length", 4096,
+                   "--micro-batch-size", 1, "--global-batch-size", 256, "--tensor-model-parallel-size", 8, "--use-distributed-optimizer")
+            for words, ep in (((), 1), (("--expert-model-parallel-size=4",), 4)):
+                report = self.calculate(*job, *words)
+                self.assertEqual(report["compare"]["plan"]["ep"], ep)
+
     def test_comparison_that_lacks_memory(self):
         """18 bytes for each of 8e9 parameters: the step is that of a GPU with more memory."""
         command = [word for word in self.recipe if word != "--use-distributed-optimizer"]
@@ -550,6 +575,17 @@ class Plan(unittest.TestCase):
         self.assertIn("  change --overlap-grad-reduce from off to on\n", changes)
         self.assertNotIn("keep it", changes)
 
+    def test_comparison_with_stages_of_other_lengths(self):
+        """126 layers: 6 on the first of 16 stages, and 8 on each other one."""
+        job = ("plan", "--nodes", 64, "--machine", "H100", "--model", "Llama-3-405B", "--gradient-type", "bfloat16")
+        command = ("x.py", "--seq-length", 8192, "--global-batch-size", 256, "--micro-batch-size", 1, "--tensor-model-parallel-size", 8,
+                   "--pipeline-model-parallel-size", 16, "--sequence-parallel", "--use-distributed-optimizer")
+        report = self.calculate(*job, "--compare", "--", *command, "--decoder-first-pipeline-num-layers", 6)
+        plan, settings = report["compare"]["plan"], self.settings(report, "command")
+        self.assertEqual((plan["first_stage_less_layers"], plan["last_stage_less_layers"]), (2, 0))
+        self.assertEqual((settings["--decoder-first-pipeline-num-layers"], settings["--decoder-last-pipeline-num-layers"]), ("6", "8"))
+        self.assertEqual(settings["--account-for-embedding-in-pipeline-split"], "off")
+
     def test_comparison_with_other_trainers(self):
         job = ("plan", "--nodes", 16, "--machine", "H100", "--model", "Llama-3-8B")
         report = self.calculate(*job, "--trainer", "torchtitan", "--compare", "--", "torchrun", "--nproc_per_node=8", "-m",
@@ -598,6 +634,7 @@ class Plan(unittest.TestCase):
             simulated = "time" in plan
             self.assertEqual(row["rank"], str(rank) if simulated else "")
             self.assertEqual([int(row[way]) for way in ("tp", "cp", "pp", "dp")], list(plan["layout"].values()))
+            self.assertEqual(int(row["ep"]), plan["ep"])
             for part in ("weights", "gradients", "optimizer", "activations", "logits", "buffers", "allocated", "fragmentation", "runtime",
                          "reserved"):
                 self.assertAlmostEqual(float(row[f"{part}_bytes"]), plan["memory_bytes"][part], delta=1)
@@ -937,6 +974,9 @@ class Refusals(unittest.TestCase):
                                ({"--num-layers": 40}, ("--num-layers 40", "32")), ({"--seq-length": None}, ("--seq-length", "add it")),
                                ({"--pipeline-model-parallel-size": 4, "--num-layers-per-virtual-pipeline-stage": 3},
                                 ("32 layers", "4 x 3")),
+                               ({"--pipeline-model-parallel-size": 4, "--decoder-first-pipeline-num-layers": 4}, ("28 layers", "3 stages")),
+                               ({"--pipeline-model-parallel-size": 4, "--decoder-last-pipeline-num-layers": 14},
+                                ("the last 14", "at most the 6")),
                                ({"--pipeline-model-parallel-size": 8, "--num-virtual-stages-per-pipeline-rank": 4, "--micro-batch-size": 4},
                                 ("4 micro-batches", "multiple of pp, 8"))):
             with self.subTest(changed):

@@ -140,12 +140,10 @@ static void a_name_that_is_unknown_is_refused_with_those_that_there_are(void **s
 	refuses(&(struct wlb_trainer_request){.name = "worker", .fp8 = WLB_FP8_DELAYED}, "--fp8: wlb-worker has no");
 }
 
-/* A user's copy of a file, with one change. */
-static void refuses_text(const char *change, const char *by, const char *words)
+/* Parses a user's copy of a file, with one change. */
+static int parse_changed(const char *change, const char *by, struct wlb_trainer_file *trainer, struct wlb_error *error)
 {
 	static char text[16384], changed[16384];
-	struct wlb_trainer_file trainer;
-	struct wlb_error error = {""};
 	FILE *file = fopen(WLB_TEST_MACHINES "/../trainers/megatron.json", "r");
 	assert_non_null(file);
 	text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
@@ -153,8 +151,33 @@ static void refuses_text(const char *change, const char *by, const char *words)
 	char *at = strstr(text, change);
 	assert_non_null(at);
 	snprintf(changed, sizeof(changed), "%.*s%s%s", (int)(at - text), text, by, at + strlen(change));
-	assert_int_equal(wlb_trainer_file_parse(changed, strlen(changed), &trainer, &error), -1);
+	return wlb_trainer_file_parse(changed, strlen(changed), trainer, error);
+}
+
+static void refuses_text(const char *change, const char *by, const char *words)
+{
+	struct wlb_trainer_file trainer;
+	struct wlb_error error = {""};
+	assert_int_equal(parse_changed(change, by, &trainer, &error), -1);
 	assert_non_null(strstr(error.message, words));
+}
+
+static void a_file_may_say_that_rows_go_once_to_each_node(void **state)
+{
+	(void)state;
+	struct wlb_trainer_file trainer;
+	struct wlb_error error = {""};
+	assert_int_equal(parse_changed("\"sources\": {", "\"sources\": {", &trainer, &error), 0);
+	assert_false(trainer.cost.rows_by_node);
+	assert_int_equal(parse_changed("\"sources\": {",
+	                               "\"rows_by_node\": true, \"sources\": {\"rows_by_node\": \"a\",", &trainer,
+	                               &error),
+	                 0);
+	assert_true(trainer.cost.rows_by_node);
+	refuses_text("\"sources\": {", "\"rows_by_node\": 1, \"sources\": {\"rows_by_node\": \"a\",",
+	             "rows_by_node must be true or false");
+	refuses_text("\"sources\": {", "\"rows_by_node\": true, \"sources\": {",
+	             "sources must say where rows_by_node is from");
 }
 
 static void each_value_of_a_file_is_checked_and_has_a_source(void **state)
@@ -179,6 +202,7 @@ int main(void)
 		cmocka_unit_test(the_kernel_sets_the_rates_of_the_machine),
 		cmocka_unit_test(a_name_that_is_unknown_is_refused_with_those_that_there_are),
 		cmocka_unit_test(each_value_of_a_file_is_checked_and_has_a_source),
+		cmocka_unit_test(a_file_may_say_that_rows_go_once_to_each_node),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -46,7 +46,7 @@ static struct wlb_published three(void)
 static struct wlb_published_near near_of(const struct wlb_published *published, const char *machine,
                                          const char *trainer, double window, double gpus, int32_t without)
 {
-	const struct wlb_published_question question = {machine, trainer, window, gpus, without};
+	const struct wlb_published_question question = {machine, trainer, window, gpus, 0, without};
 	return wlb_published_near(published, &question);
 }
 
@@ -114,6 +114,35 @@ static void what_is_not_near_is_unknown(void **state)
 	wlb_published_free(&published);
 }
 
+/* Steps of models with experts, and those in 8 bits, tell of such alone. */
+static void each_list_tells_of_its_own_steps(void **state)
+{
+	(void)state;
+	static const char step[] = "[\"H100\", \"nemo\", 4096, 8, 1.5]", eight[] = "[\"H100\", \"nemo\", 4096, 8, 0.8]";
+	char steps[512], with[900], text[2048];
+	struct wlb_published published;
+	struct wlb_error error = {""};
+	struct wlb_published_question question = {"H100", "nemo", 4096, 8, WLB_PUBLISHED_EXPERT_STEPS, -1};
+	size_t used = source(steps, sizeof(steps), "false", "nemo", 4096, 4);
+	snprintf(with, sizeof(with), "%.*s, \"expert_steps\": [%s, %s], \"fp8_steps\": [%s, %s]}", (int)used - 1, steps,
+	         step, step, eight, eight);
+	snprintf(text, sizeof(text), "{\"sources\": [%s, %s]}", with, with);
+	assert_int_equal(parse(text, &published, &error), 0);
+	assert_int_equal(published.count, 16);
+	struct wlb_published_near near = wlb_published_near(&published, &question);
+	assert_true(near.steps == 4 && near.sources == 2);
+	assert_interval(&near, 1.5);
+	question.list = WLB_PUBLISHED_FP8_STEPS;
+	near = wlb_published_near(&published, &question);
+	assert_true(near.steps == 4 && near.sources == 2);
+	assert_interval(&near, 0.8);
+	question.list = WLB_PUBLISHED_STEPS;
+	near = wlb_published_near(&published, &question);
+	assert_true(near.steps == 8 && near.sources == 2);
+	assert_interval(&near, 1.04);
+	wlb_published_free(&published);
+}
+
 static void each_value_is_checked(void **state)
 {
 	(void)state;
@@ -124,9 +153,13 @@ static void each_value_is_checked(void **state)
 		{"{\"sources\": 3}", "a list of sources"},
 		{"{\"sources\": [{\"steps\": []}]}", "sets_constants"},
 		{"{\"sources\": [{\"sets_constants\": true, \"steps\": [[\"H100\", \"nemo\", 8192, 8]]}]}",
-	         "source 0, step 0"},
+	         "source 0, steps 0"},
 		{"{\"sources\": [{\"sets_constants\": true, \"steps\": [[\"H100\", \"nemo\", 8192, 8, 0]]}]}",
 	         "0.01 to 100"},
+		{"{\"sources\": [{\"sets_constants\": true, \"steps\": [], \"expert_steps\": 3}]}",
+	         "expert_steps must be a list"},
+		{"{\"sources\": [{\"sets_constants\": true, \"steps\": [], \"expert_steps\": [3]}]}",
+	         "source 0, expert_steps 0"},
 		{"{\"sources\": [{\"sets_constants\": true, \"steps\": [[\"H100\", "
 	         "\"0123456789012345678901234567890123\", 1, 1, "
 	         "1]]}]}",
@@ -147,6 +180,7 @@ int main(void)
 		cmocka_unit_test(steps_near_the_question_are_found),
 		cmocka_unit_test(a_trainer_of_two_sources_counts_alone),
 		cmocka_unit_test(what_is_not_near_is_unknown),
+		cmocka_unit_test(each_list_tells_of_its_own_steps),
 		cmocka_unit_test(each_value_is_checked),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

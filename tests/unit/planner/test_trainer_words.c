@@ -119,8 +119,8 @@ static void refusals(void **state)
 	refused(WORDS("--seq-length", "9999999999"), megatron, "'9999999999'", "from 1 to 1073741824");
 	refused(WORDS("--recompute-granularity", "most"), megatron, "most", "selective|full");
 	refused(WORDS("--sequence-parallel=2"), megatron, "2", "true or false");
-	refused(WORDS("--expert-model-parallel-size", "8"), megatron, "8", "expert parallelism is not planned");
-	refused(WORDS("--decoder-last-pipeline-num-layers", "3"), megatron, "--decoder-last", "equal layers");
+	refused(WORDS("--expert-tensor-parallel-size", "2"), megatron, "expert-tensor", "planned with tp");
+	refused(WORDS("--pipeline-model-parallel-layout", "E"), megatron, "--pipeline-model-parallel-layout", "another number");
 	refused(WORDS("--yaml-cfg=x.yaml"), megatron, "--yaml-cfg", "files are not read");
 	refused(WORDS("--training.seq_len", "8"), megatron, "--training.seq_len", "add --trainer torchtitan");
 	refused(WORDS("--training.global_batch_size", "8"), megatron, "global_batch_size", "add --trainer torchtitan");
