@@ -21,7 +21,11 @@ int wlb_assigner_init(struct wlb_assigner *a, const struct wlb_loader_options *o
 		.replica_s = calloc(dp, sizeof(*a->replica_s)),
 		.replica_bins = calloc(dp, sizeof(*a->replica_bins)),
 	};
-	if (options->packing == WLB_STRATEGY_DYNAMIC && wlb_placer_init(&a->placer, options, time, error) < 0) {
+	const struct wlb_rank_space space = {.ranks = wlb_loader_ranks(options),
+	                                     .key_ranks = wlb_loader_key_ranks(options),
+	                                     .rank_tokens = wlb_loader_rank_tokens(options)};
+	int is_dynamic = options->packing == WLB_STRATEGY_DYNAMIC;
+	if (is_dynamic && (a->placer = wlb_placer_new(&space, wlb_document_s, time, error)) == NULL) {
 		wlb_assigner_free(a);
 		return -1;
 	}
@@ -35,7 +39,7 @@ int wlb_assigner_init(struct wlb_assigner *a, const struct wlb_loader_options *o
 void wlb_assigner_free(struct wlb_assigner *a)
 {
 	wlb_balancer_free(a->balancer);
-	wlb_placer_free(&a->placer);
+	wlb_placer_free(a->placer);
 	free(a->places);
 	free(a->order_of_places);
 	free(a->spans);
@@ -179,12 +183,12 @@ static int in_order_of_places(const void *a, const void *b)
 }
 
 /* Sorts the spans of all replicas by micro-batch, then by their places. */
-static void sort_places(struct wlb_assigner *a, const struct wlb_step *step)
+static void sort_places(struct wlb_assigner *a, const struct wlb_step *step, const struct wlb_place *places)
 {
 	struct wlb_span_place *order = a->order_of_places;
 	size_t count = (size_t)a->options.micro_batches;
 	for (size_t i = 0; i < step->count; i++)
-		order[i] = (struct wlb_span_place){.place = a->placer.places[i], .span = i};
+		order[i] = (struct wlb_span_place){.place = places[i], .span = i};
 	qsort(order, step->count, sizeof(*order), in_order_of_places);
 	memset(a->first, 0, (count + 1) * sizeof(*a->first));
 	for (size_t i = 0; i < step->count; i++) {
@@ -198,15 +202,18 @@ static void sort_places(struct wlb_assigner *a, const struct wlb_step *step)
 
 static int assign_places(struct wlb_assigner *a, const struct wlb_step *step, struct wlb_error *error)
 {
+	struct wlb_placement placement;
 	if (wlb_grow((void **)&a->places, &a->places_capacity, step->count, sizeof(*a->places)) < 0 ||
 	    wlb_grow((void **)&a->order_of_places, &a->order_of_places_capacity, step->count,
 	             sizeof(*a->order_of_places)) < 0)
 		return wlb_fail(error, "out of memory for the places of %zu spans", step->count);
 	for (size_t i = 0; i < step->count; i++)
 		a->tokens[i] = step->spans[i].span.tokens;
-	if (wlb_placer_place(&a->placer, a->tokens, step->count, a->bins / a->options.layout.dp, error) < 0)
+	/* Every step that the options allow fits. */
+	if (wlb_placer_place(a->placer, a->tokens, step->count, a->bins / a->options.layout.dp, &placement, error) != 0)
 		return -1;
-	sort_places(a, step);
+	a->in_groups = placement.in_groups;
+	sort_places(a, step, placement.places);
 	return 0;
 }
 

@@ -6,7 +6,7 @@
  * mod dp. For balanced and greedy the spans are assigned again, to micro-batches of equal predicted time, and these are
  * assigned to replicas, the heaviest first, to the replica with the least time (Graham 1969). greedy keeps the packer's
  * micro-batches where the layout has the same number: that is WLB-LLM as published. With dynamic packing a micro-batch
- * is one of all replicas together, and each span has ranks of its own (worker/load/places.h).
+ * is one of all replicas together, and each span has ranks of its own (wlb_placer_place).
  */
 #ifndef WORKER_LOAD_ASSIGN_H
 #define WORKER_LOAD_ASSIGN_H
@@ -16,7 +16,6 @@
 
 #include "worker/load/document_time.h"
 #include "worker/load/options.h"
-#include "worker/load/places.h"
 
 /* The index of a micro-batch and its predicted time, for sorting. */
 struct wlb_bin_order {
@@ -43,7 +42,8 @@ struct wlb_assigner {
 	struct wlb_loader_options options;
 	const struct wlb_document_time *time;
 	struct wlb_balancer *balancer;
-	struct wlb_placer placer; /* with dynamic packing */
+	struct wlb_placer *placer; /* with dynamic packing */
+	int in_groups;             /* of the placement of the last step */
 	struct wlb_span_place *order_of_places;
 	size_t order_of_places_capacity, places_capacity;
 	int32_t bins;          /* of the step in progress, at most those of the options */

@@ -3,9 +3,6 @@
 static const int64_t most_seq_length = (int64_t)1
                                        << 30; /* libwlb's packer has the same limit, and that of the next line */
 static const int64_t most_windows = (int64_t)1 << 20;
-/* On 2 to 16 ranks, with the lengths of wlb_lengths_init, the documents of a rank have up to 2.6 windows together. With
- * memory for fewer, more steps would be on groups of equal size, which have less equal work. */
-static const int64_t key_windows = 4;
 /* The limit of wlb_dynamic_cp. */
 static const int64_t most_places = (int64_t)1 << 20;
 
@@ -72,24 +69,11 @@ static int64_t divide_up(int64_t value, int64_t by)
  * long span, or two spans: it weighs at least 1/2. The full micro-batches together already weigh the most that the
  * packed ones can, and the span is in addition to them.
  */
-/*
- * With dynamic packing a step comes as spans of at most seq_length, windows x seq_length tokens together, and a
- * micro-batch is one of all replicas, of at most K = dp x max_tokens tokens. Where a span of t tokens fits in none of M
- * micro-batches, each holds more than K - t: more than K - seq_length. Where the longest spans are assigned first, each
- * also holds a span of at least t, so that it holds more than K / 2 whatever t is.
- */
-static int64_t dynamic_micro_batches_min(const struct wlb_loader_options *o, int64_t windows)
-{
-	int64_t most = o->layout.dp * o->max_tokens;
-	if (most >= windows * o->seq_length)
-		return 1;
-	return most >= 2 * o->seq_length ? divide_up(windows * o->seq_length, most - o->seq_length) : 2 * windows;
-}
-
 static int64_t bins_min(const struct wlb_loader_options *options, int64_t windows)
 {
 	if (is_dynamic(options))
-		return options->layout.dp * dynamic_micro_batches_min(options, windows);
+		return options->layout.dp * wlb_dynamic_cp_micro_batches_min(options->layout.dp, options->max_tokens,
+		                                                             options->seq_length, windows);
 	int64_t packed = wlb_loader_packed_tokens(options);
 	if (options->max_tokens < packed)
 		return 2 * windows;
@@ -144,8 +128,8 @@ static int check_max_tokens(const struct wlb_loader_options *o, struct wlb_error
 static int64_t usual_max_tokens(const struct wlb_loader_options *o, int64_t windows)
 {
 	int64_t packed = windows * wlb_loader_packed_tokens(o);
-	int64_t least = windows * o->seq_length + divide_up(o->seq_length, o->layout.dp);
-	return is_dynamic(o) && packed < least ? least : packed;
+	int64_t least = is_dynamic(o) ? wlb_dynamic_cp_max_tokens(o->layout.dp, o->seq_length, windows) : 0;
+	return packed < least ? least : packed;
 }
 
 /* Returns the number of micro-batches of a replica: Megatron-LM's, or more where the step would not fit. */
@@ -207,25 +191,12 @@ int64_t wlb_loader_max_rows(const struct wlb_loader_options *options)
 	return divide_up(wlb_loader_rank_tokens(options), options->layout.tp) * options->layout.tp;
 }
 
-/* Whether all spans of every step fit where each is on one of the groups of `ranks` ranks: as with
- * dynamic_micro_batches_min, of micro-batches of one group. A step of fewer windows has as many fewer micro-batches. */
-static int fit_on(const struct wlb_loader_options *o, int32_t ranks)
+int32_t wlb_loader_key_ranks(const struct wlb_loader_options *o)
 {
-	int64_t most = ranks * wlb_loader_rank_tokens(o), tokens = o->global_batch_size * o->seq_length;
-	int64_t count = wlb_loader_ranks(o) / ranks * (int64_t)o->micro_batches;
-	return most >= key_windows * o->seq_length && count >= divide_up(tokens, most - o->seq_length);
-}
-
-int32_t wlb_loader_key_ranks(const struct wlb_loader_options *options)
-{
-	int32_t least = wlb_loader_ranks(options);
-	for (int32_t ranks = least; ranks > options->layout.cp;) {
-		ranks = wlb_dynamic_cp_smaller(ranks);
-		if (ranks < options->layout.cp || !fit_on(options, ranks))
-			break;
-		least = ranks;
-	}
-	return least;
+	if (!is_dynamic(o))
+		return o->layout.cp;
+	return wlb_dynamic_cp_key_ranks(&o->layout, wlb_loader_rank_tokens(o), o->micro_batches, o->seq_length,
+	                                o->global_batch_size);
 }
 
 int64_t wlb_loader_max_keys(const struct wlb_loader_options *options)

@@ -47,9 +47,7 @@ int wlb_loader_micro_batches(int64_t seq_length, int64_t global_batch_size, int6
 int32_t wlb_loader_ranks(const struct wlb_loader_options *options);
 int32_t wlb_loader_rank(const struct wlb_loader_options *options);
 
-/* The ranks for whose keys a rank has memory: cp; with dynamic packing the least number, of those that a document may
- * be on and at least cp, on which all documents of every step fit, and that have space for the tokens of four windows.
- */
+/* The ranks for whose keys a rank has memory: cp, or as wlb_dynamic_cp_key_ranks. */
 int32_t wlb_loader_key_ranks(const struct wlb_loader_options *options);
 
 /* The most tokens that a rank's documents of a micro-batch may have, on all their ranks together. */

@@ -243,8 +243,7 @@ static int share_out(struct wlb_preparer *p, int32_t number, struct documents *d
 	if (p->options.packing != WLB_STRATEGY_DYNAMIC || number == p->options.micro_batches)
 		return share_of_replica(p, d, share, error);
 	d->places = p->assigner.places + p->assigner.first[number];
-	return p->assigner.placer.in_groups ? share_of_group(p, d, share, error)
-	                                    : share_of_places(p, number, d, share, error);
+	return p->assigner.in_groups ? share_of_group(p, d, share, error) : share_of_places(p, number, d, share, error);
 }
 
 /* Fills one micro-batch: shards it, lays out this rank's rows, and reads its tokens. Adds to *predicted_s the time of

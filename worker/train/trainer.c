@@ -123,7 +123,7 @@ static struct wlb_loader_options loader_options(const struct wlb_trainer *t)
 		.global_batch_size = o->global_batch_size,
 		.ramp = o->ramp,
 		.seed = (uint64_t)o->seed,
-		.packing = (enum wlb_strategy)o->packing,
+		.packing = t->plan->packing,
 		.sharding = (enum wlb_sharding)o->cp_sharding,
 		.micro_batches = t->plan->split.micro_batches,
 		.max_tokens = t->plan->max_tokens,
