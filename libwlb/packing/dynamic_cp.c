@@ -25,6 +25,9 @@ static const double rounding = 1.0 + 1e-9;
  * proportional to tokens: ranks that have equal tokens too are equal nevertheless. */
 static const double wrong_share = 0.25;
 
+/* Unequal tokens, whatever they are, count less than work that is so far above the mean. */
+static const double most_of_tokens = 0.01;
+
 struct dynamic_cp {
 	struct wlb_assignment assignment; /* its bins are the slots, one for each rank of each micro-batch */
 	struct wlb_bins groups;
@@ -165,7 +168,7 @@ static int assign_singles(struct dynamic_cp *s)
 }
 
 /* Returns the work of the fullest rank, or what it would be if it were as far above the mean as the weighted tokens of
- * a rank are. */
+ * the rank with the most are. */
 static double fullest_of(const struct dynamic_cp *s)
 {
 	const struct wlb_bins *bins = &s->assignment.bins;
@@ -178,7 +181,8 @@ static double fullest_of(const struct dynamic_cp *s)
 	}
 	if (s->tokens_weight == 0.0 || tokens == 0.0)
 		return fullest;
-	return fmax(fullest, work * (1.0 + s->tokens_weight * (most / tokens - 1.0)));
+	double unequal = s->tokens_weight * (most / tokens - 1.0);
+	return fmax(fullest, work * (1.0 + most_of_tokens * unequal / (most_of_tokens + unequal)));
 }
 
 /* Assigns all documents, with no part of a document on a rank above `most_work` where there are enough ranks. Returns

@@ -51,16 +51,16 @@ static double document_flops(const void *job, int64_t tokens)
 	return wlb_cost_document(&((const struct job *)job)->model, tokens);
 }
 
-/* Ranks have the space that wlb-worker gives them, for micro-batches of a window for each replica. */
+/* Ranks have the space for tokens that wlb-worker gives them, with micro-batches of a window for each replica, and for
+ * any number of keys. */
 static int make_placer(struct job *job, int64_t window, struct wlb_error *error)
 {
-	const struct wlb_layout layout = {1, job->request->cp, 1, job->request->dp};
-	int64_t least = wlb_dynamic_cp_max_tokens(layout.dp, window, 1), usual = window + window / 4;
-	int64_t rank_tokens = ((usual > least ? usual : least) + layout.cp - 1) / layout.cp;
+	int cp = job->request->cp;
+	int64_t least = wlb_dynamic_cp_max_tokens(job->request->dp, window, 1), usual = window + window / 4;
 	const struct wlb_rank_space space = {
 		.ranks = job->summary.ranks,
-		.key_ranks = wlb_dynamic_cp_key_ranks(&layout, rank_tokens, 1, window, layout.dp),
-		.rank_tokens = rank_tokens,
+		.key_ranks = job->summary.ranks,
+		.rank_tokens = ((usual > least ? usual : least) + cp - 1) / cp,
 	};
 	job->placer = wlb_placer_new(&space, document_flops, job, error);
 	return job->placer != NULL ? 0 : -1;
