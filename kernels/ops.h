@@ -131,13 +131,16 @@ struct wlb_norm_groups {
 	double weight_addend;
 };
 
+struct wlb_queue; /* of work that a device does in order: a CUDA stream on GPUs */
+
 struct wlb_adamw {
 	double lr;
 	double beta1;
 	double beta2;
 	double epsilon;
-	double weight_decay; /* decoupled (Loshchilov & Hutter 2019) */
-	int64_t step;        /* 1 for the first update: bias correction */
+	double weight_decay;     /* decoupled (Loshchilov & Hutter 2019) */
+	int64_t step;            /* 1 for the first update: bias correction */
+	struct wlb_queue *queue; /* that the update is queued on; NULL: the compute queue */
 };
 
 /* The largest shapes that occur in a run: they determine how much memory of their own the operations need. */
@@ -149,7 +152,6 @@ struct wlb_largest_pass {
 };
 
 struct wlb_device;
-struct wlb_queue; /* of work that a device does in order: a CUDA stream on GPUs */
 struct wlb_event; /* a moment in a queue: the end of all work that was queued there before it was recorded */
 
 /* The operations of one device and element type. */
@@ -322,6 +324,7 @@ struct wlb_ops {
 	void (*add)(struct wlb_device *, void *y, const void *x, int64_t n);   /* y += x */
 	void (*scale)(struct wlb_device *, void *x, double factor, int64_t n); /* x *= factor */
 	void (*softcap)(struct wlb_device *, void *x, double cap, int64_t n);  /* x = cap tanh(x / cap); cap above 0 */
+	void (*add_gradients)(struct wlb_device *, void *y, const void *x, int64_t n); /* y += x, of gradients */
 	/* *sum (device) += x.x, of gradients */
 	void (*sum_squares)(struct wlb_device *, double *sum, const void *x, int64_t n);
 

@@ -911,6 +911,10 @@ int wlb_machine_fp8_check(const struct wlb_machine *machine, enum wlb_fp8 fp8, s
 double wlb_machine_fp8_gemm_s(const struct wlb_machine *machine, enum wlb_fp8 fp8, double rows, double depth,
                               double columns);
 
+/* `count` such products of one shape as one kernel, whose tiles share the multiprocessors. */
+double wlb_machine_grouped_gemm_s(const struct wlb_machine *machine, enum wlb_fp8 fp8, double count, double rows,
+                                  double depth, double columns);
+
 /* GPUs that node_link connects: those of link_nodes nodes. */
 int wlb_machine_linked_gpus(const struct wlb_machine *machine);
 
@@ -989,6 +993,8 @@ enum wlb_cost_trainer {
 	                         all three the gated product is computed again and attention is fused */
 };
 
+enum { WLB_RECOMPUTE_SETS = 6 };
+
 /* Shares of communication that are hidden behind computation, 0 to 1. */
 struct wlb_overlap {
 	double forward, backward; /* in passes of either direction */
@@ -998,8 +1004,12 @@ struct wlb_overlap {
 struct wlb_cost_options {
 	enum wlb_cost_trainer trainer;
 	struct wlb_overlap tp_overlap; /* of tensor-parallel communication, behind the products of a layer */
-	struct wlb_overlap cp_overlap; /* of context-parallel communication; with WLB_COST_WORKER backward behind one
-	                                  of the products of attention's output */
+	int64_t halved_rows;           /* WLB_COST_WORKER: micro-batches of at least so many rows on a rank have halves
+	                                  whose communication is beside the other half's products; 0: none has */
+	struct wlb_overlap cp_overlap; /* of context-parallel communication, behind attention over the keys of other
+	                                  ranks, (cp - 1) / cp of it; with WLB_COST_WORKER forward behind the product of
+	                                  the queries and their rotary embedding, backward behind one of those of
+	                                  attention's output */
 	int overlap_gradients;         /* 1: gradients are reduced as soon as the last backward pass has them */
 	int overlap_parameters;        /* 1: weights are gathered beside the first forward passes of the next step */
 	int overlap_pp;                /* 1: a stage computes while it sends and receives */
@@ -1007,13 +1017,29 @@ struct wlb_cost_options {
 	int keep_outputs;        /* 1: a stage keeps what it has sent until its backward pass; 0: it frees it */
 	int release_activations; /* 1: outputs of norms and the gated product are freed after their use and computed
 	                            again in the backward pass, with WLB_RECOMPUTE_SELECTIVE */
-	int full_attention;      /* 1: FLOPs of utilization count attention to later tokens too, as Megatron-LM does */
+	/* Sets of modules (enum wlb_recompute) that the search tries between SELECTIVE and FULL, in this order; 0 ends
+	 * them. Those of modules that the model has not are left out. */
+	int32_t recompute_sets[WLB_RECOMPUTE_SETS];
+	int embedding_product; /* 1: the rows of the embedding are a product with a matrix of zeros and ones */
+	int full_attention;    /* 1: FLOPs of utilization count attention to later tokens too, as Megatron-LM does */
 	int unfused_attention; /* 1: attention is products and a softmax of their own, over all pairs, whose scores are
 	                          in memory; with WLB_RECOMPUTE_NONE they are kept for the backward pass */
 	int whole_rows;        /* 1: each tensor-parallel rank has all rows of the residual stream and of the norms; 0:
 	                          its share of them (sequence parallelism, Korthikanti et al. 2022) */
 	int rows_by_node;      /* 1: a row is sent once to each node that has some of its experts, and copied there; 0:
 	                          once to each of its experts */
+	int rows_by_rank;    /* 1: the same of ranks, and rows are not put in the order of ranks before they are sent */
+	int experts_in_turn; /* 1: a benchmark's gate gives each row the next num_experts_per_tok experts, which are
+	                        neighbours; 0: any of them, equally likely */
+	int grouped_experts; /* 1: the like products of a rank's experts are one kernel; 0: each is one */
+	int fused_experts;   /* 1: with WLB_FP8_MXFP8 these kernels also compute the gated product, and cast what the
+	                        next product takes, in both directions; 0: operations of their own do */
+	/* Above 0: rows go to experts and back beside the computation of another micro-batch in the other direction, in
+	 * kernels on so many multiprocessors, where layers are not recomputed, and pp is 1 or interleave above 1. */
+	int32_t exchange_processors;
+	/* 1: what experts give is weighted before their last product, so that no backward pass needs what it gives; 0:
+	 * after it. */
+	int weighted_experts;
 	int owned_tensors; /* 1: ZeRO-1 gives whole tensors to ranks: each is reduced to its rank and sent from it to
 	                      all others; 0: all of a chunk are one buffer, of which each rank has a share */
 	int fused_loss;    /* 1: the loss is one kernel in either direction, which has each logit in two bytes; 0: as in
@@ -1031,8 +1057,12 @@ struct wlb_cost_options {
 	/* 1: operations keep their inputs one by one, as PyTorch without a compiler: norms in float32, what passes the
 	 * gate and, with unfused_attention, keys and values of each head and scores in float32. */
 	int eager;
-	int gather_masters; /* 1: with ZeRO-3 a rank has shards of float32 masters and gradients alone, as with FSDP */
-	int keep_gradients; /* 1: gradients in the type of the weights stay beside the sums of more bytes */
+	/* Of a parameter, for master weight and Adam's two moments: 12 where they are float32, 8 with moments of
+	 * bfloat16, 6 where all are; 4 to 12, 0 for wlb-worker. */
+	double optimizer_bytes;
+	int gather_masters; /* 1: with ZeRO-3 a rank has shards of masters and gradients of one type alone, as FSDP */
+	int keep_gradients; /* 1: gradients in the type of the weights stay beside the sums of more bytes, and copies of
+	                       them for the update are one tensor, beside activations: DeepSpeed */
 	double logit_bytes; /* of a logit: all copies of it that there are at once; 2 to 16 */
 	double fragmentation; /* share of what is allocated that the allocator reserves beyond it, 0 to 1 */
 	double context_bytes; /* of CUDA's context, without what NCCL allocates; 0 to 2^36 */
@@ -1047,8 +1077,8 @@ void wlb_cost_options_init(struct wlb_cost_options *options);
 /* Sets how wlb-worker runs on a machine. Over NCCL gradients are reduced beside the last backward pass, weights
  * gathered beside the first forward pass, and sends beside computation. Of the six tensor-parallel collectives of a
  * layer's backward pass four are beside its products, of the context-parallel ones those of the backward pass; in the
- * forward pass nothing is independent of them. On a machine with blocking_messages, over MPI, nothing is hidden.
- * Gradients have 4 bytes where the machine's elements have fewer. */
+ * forward pass nothing is independent of them, unless rows are halved (halved_rows, 0 here). On a machine with
+ * blocking_messages, over MPI, nothing is hidden. Gradients have 4 bytes where the machine's elements have fewer. */
 void wlb_cost_options_worker(struct wlb_cost_options *options, const struct wlb_machine *machine);
 
 /* Returns 0 when every field is in its range, -1 with the field, its value and the rule otherwise. */
@@ -1056,13 +1086,38 @@ int wlb_cost_options_check(const struct wlb_cost_options *options, struct wlb_er
 
 /* ---- memory ------------------------------------------------------------------------------ */
 
-/* The activations that are recomputed in the backward pass. */
+/* What is recomputed in the backward pass: a set, none, selective or full, or the bits of the modules from CORE_ATTN
+ * on. Modules have the names of Megatron Core's --recompute-modules (core/transformer/transformer_config.py), but for
+ * act. */
 enum wlb_recompute {
-	WLB_RECOMPUTE_NONE,      /* nothing, beyond what a fused kernel of attention always does */
-	WLB_RECOMPUTE_SELECTIVE, /* attention that is not fused (Korthikanti et al. 2022); what release_activations says
-	                          */
-	WLB_RECOMPUTE_FULL,      /* whole layers, from their input */
+	WLB_RECOMPUTE_NONE = 0,             /* nothing, beyond what a fused kernel of attention always does */
+	WLB_RECOMPUTE_SELECTIVE = 1,        /* attention that is not fused (Korthikanti et al. 2022); with
+	                                       release_activations LAYERNORM and ACT too */
+	WLB_RECOMPUTE_FULL = 2,             /* whole layers, from their input */
+	WLB_RECOMPUTE_CORE_ATTN = 4,        /* attention, fused or not */
+	WLB_RECOMPUTE_LAYERNORM = 8,        /* the norms before attention and MLP */
+	WLB_RECOMPUTE_MLA_UP_PROJ = 16,     /* what latent attention makes queries, keys and values with */
+	WLB_RECOMPUTE_MLP = 32,             /* the MLPs of layers without experts */
+	WLB_RECOMPUTE_MOE = 64,             /* the choice of experts, rows on their way to them and back, all experts */
+	WLB_RECOMPUTE_MOE_ACT = 128,        /* gated products of experts, but of the shared one */
+	WLB_RECOMPUTE_SHARED_EXPERTS = 256, /* the expert that all rows have */
+	WLB_RECOMPUTE_ACT = 512,            /* gated products of all MLPs */
 };
+
+enum { WLB_RECOMPUTE_TEXT_BYTES = 80 };
+
+/* Writes "none", "selective", "full", or the names of modules: "layernorm,moe_act". */
+void wlb_recompute_set_format(enum wlb_recompute set, char *text, size_t size);
+
+/* Reads what wlb_recompute_set_format writes, modules in any order; in place of commas also spaces. -1 with the word
+ * that names nothing. */
+int wlb_recompute_set_parse(const char *text, enum wlb_recompute *set, struct wlb_error *error);
+
+/* Returns 0 where it is a set that the model has the modules of: MLA_UP_PROJ needs latent attention, MOE, MOE_ACT and
+ * SHARED_EXPERTS experts; and where the program does so: wlb-worker has no modules. -1 with a message otherwise.
+ * `options` NULL: any program. */
+int wlb_recompute_set_check(enum wlb_recompute set, const struct wlb_model *model,
+                            const struct wlb_cost_options *options, struct wlb_error *error);
 
 /* A layout and the other values that decide memory and schedule. */
 struct wlb_plan {
@@ -1094,14 +1149,17 @@ struct wlb_plan {
 /* Returns 0 when the plan can run, -1 with a message otherwise. The rules: its layout passes wlb_layout_check for this
  * model, layers + account_for_embedding + account_for_loss >= pp x interleave, interleave > 1 only with pp > 1 and
  * micro_batches a multiple of pp (as Megatron-LM requires), zero_stage 0 to 3 (2 and 3 not with pp > 1),
- * recompute_layers not negative, shared_head 1 only with pp > 1, ep above 1 divides num_experts and dp x cp, dynamic_cp
- * at most dp x cp, which times micro_batches is at most 2^20 then. Where pp is 1 the two accounts change nothing. */
+ * recompute passes wlb_recompute_set_check, recompute_layers not negative, shared_head 1 only with pp > 1, ep above 1
+ * divides num_experts and dp x cp, dynamic_cp at most dp x cp, which times micro_batches is at most 2^20 then. Where pp
+ * is 1 the two accounts change nothing. */
 int wlb_plan_check(const struct wlb_plan *plan, const struct wlb_model *model, struct wlb_error *error);
 
 /* Peak bytes on each GPU of one pipeline stage. Megatron-LM: weights in use of the machine's element size, gradients of
- * options->gradient_bytes, and 12 bytes a parameter of optimizer states (master weight and two moments of Adam);
- * wlb-worker: the same with elements of 2 bytes, but 10 bytes of states, since the weight is a half of its master;
- * otherwise weights, gradients and two moments of one size. */
+ * options->gradient_bytes and states of options->optimizer_bytes. Where these are float32 and gradients are not, the
+ * update copies gradients to float32 when no activations are there: `optimizer` has what the copies need beyond
+ * activations and logits, and all of them with keep_gradients. wlb-worker: gradients of 4 bytes, and with elements of 2
+ * bytes 10 bytes of states, since the weight is a half of its master; otherwise weights, gradients and two moments of
+ * one size. */
 struct wlb_memory {
 	double weights;
 	double gradients;
@@ -1133,6 +1191,11 @@ struct wlb_memory wlb_memory_stage(const struct wlb_plan *plan, const struct wlb
  * vocabulary shard of a tp rank, at least 128, so that the GEMM stays efficient, and at most `rows`, which is at least
  * 1. */
 int64_t wlb_logit_rows(int64_t rows, int64_t vocab_size, int32_t tp, int64_t element_bytes);
+
+/* wlb-worker reduces the gradients of the matrices of several layers at once, of as many as have this many elements, so
+ * that a reduction is worth its latency. Megatron-LM takes 40 million parameters. This is less, so that small models
+ * too reduce the first gradients while the others are still computed. */
+enum { WLB_BUCKET_ELEMENTS = 10000000 };
 
 /* ---- pipeline ---------------------------------------------------------------------------- */
 
@@ -1167,6 +1230,9 @@ int64_t wlb_plan_warmup(const struct wlb_plan *plan, int32_t stage);
 /* Returns the most chunks of a stage whose forward pass is begun and whose backward pass is not done: those of its
  * warm-up and one more, or all. */
 int64_t wlb_plan_in_flight(const struct wlb_plan *plan, int32_t stage);
+
+/* Returns how many of these are of the stage's first chunk, whenever so many are in flight: at least. */
+int64_t wlb_plan_first_in_flight(const struct wlb_plan *plan, int32_t stage);
 
 /* The number of layers of a chunk of a stage, and its first layer. Chunk c of stage s is number c x pp + s of
  * the model's chunks; the first has the embedding, the last the head. Layers, with what the plan accounts for, are

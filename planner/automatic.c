@@ -41,6 +41,7 @@ static int search(const struct wlb_auto_request *request, int dynamic, const int
 	wlb_search_options_init(&options, request->nodes.count, request->seq_length, request->global_batch);
 	options.gpus_of_node = ranks_on;
 	options.topology = request->topology;
+	options.zero_stage = request->zero_stage > 0 ? request->zero_stage : options.zero_stage;
 	options.max_length_ratio = request->max_length_ratio;
 	options.max_tokens = request->max_tokens;
 	options.least_micro_batches = request->least_micro_batches;
@@ -53,6 +54,8 @@ static int search(const struct wlb_auto_request *request, int dynamic, const int
 		wlb_cost_options_worker(&options.cost, &found->machine);
 	else if (wlb_trainer_file_apply(&request->trainer, NULL, &found->machine, &options.cost, error) < 0)
 		return -1;
+	options.cost.recompute_sets[0] = 0; /* as for ep */
+	options.cost.halved_rows = request->halved_rows;
 	if (request->is_worker && request->gradient_bytes > 0)
 		options.cost.gradient_bytes = request->gradient_bytes;
 	options.every_gpu = request->every_rank;

@@ -17,6 +17,7 @@ struct wlb_auto_request {
 	                          no GPU is used */
 	int64_t seq_length;
 	int32_t global_batch;    /* windows of seq_length in a step */
+	int32_t zero_stage;      /* as that of wlb_search_options; 0: 1 */
 	double max_length_ratio; /* of the packing, see wlb_search_options; so are the next two */
 	int64_t max_tokens;
 	int32_t least_micro_batches;
@@ -26,6 +27,7 @@ struct wlb_auto_request {
 	struct wlb_trainer_file trainer;     /* where is_worker is 0 */
 	int element_bytes;                   /* of weights in use and activations; 0: as the machine has them */
 	int gradient_bytes;                  /* of gradients that are summed; 0: as wlb_cost_options_worker has them */
+	int64_t halved_rows;                 /* see wlb_cost_options, with is_worker */
 	struct wlb_nodes nodes;              /* each with its ranks */
 	const struct wlb_topology *topology; /* of these nodes, by their index; NULL: all under one switch */
 	struct wlb_search_fixed fixed;       /* what the user gave; recompute -1: free */

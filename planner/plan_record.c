@@ -4,24 +4,16 @@
 
 #include "common/json_text.h"
 
-static const char *recompute_name(enum wlb_recompute recompute)
-{
-	static const char *const names[] = {
-		[WLB_RECOMPUTE_NONE] = "none",
-		[WLB_RECOMPUTE_SELECTIVE] = "selective",
-		[WLB_RECOMPUTE_FULL] = "full",
-	};
-	return names[recompute];
-}
-
 json_t *wlb_plan_record_candidate(const struct wlb_auto_request *request, const struct wlb_candidate *c)
 {
 	const struct wlb_layout *l = &c->plan.layout;
+	char recompute[WLB_RECOMPUTE_TEXT_BYTES];
+	wlb_recompute_set_format(c->plan.recompute, recompute, sizeof(recompute));
 	json_t *object = json_pack("{s:{s:i, s:i, s:i, s:i}, s:i, s:i, s:I, s:s, s:f}", "layout", "tp", l->tp, "cp",
 	                           l->cp, "pp", l->pp, "dp", l->dp, "interleave", (int)c->plan.interleave,
 	                           "micro_batches", (int)c->plan.micro_batches, "micro_batch_size",
 	                           (json_int_t)wlb_auto_windows(&c->plan, request->global_batch), "recompute",
-	                           recompute_name(c->plan.recompute), "memory_bytes", c->memory.reserved);
+	                           recompute, "memory_bytes", c->memory.reserved);
 	if (object != NULL && c->plan.recompute_layers > 0)
 		json_object_set_new(object, "recompute_layers", json_integer(c->plan.recompute_layers));
 	if (object != NULL && c->plan.shared_head)

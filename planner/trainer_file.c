@@ -12,7 +12,7 @@ static const char unfused[] = "unfused";
 /* A field of the file, and the member that it fills. */
 struct member {
 	const char *name;
-	enum { FLAG, REAL, OVERLAP } kind;
+	enum { FLAG, REAL, OVERLAP, COUNT } kind;
 	size_t offset;
 	double least, most; /* of a number */
 };
@@ -45,6 +45,20 @@ static const struct member members[] = {
 
 enum { MEMBERS = sizeof(members) / sizeof(members[0]) };
 
+/* Fields that may be absent, since few programs do it: that is false or 0, and of optimizer_bytes float32. */
+static const struct member optional[] = {
+	{"optimizer_bytes", REAL, MEMBER(optimizer_bytes), 4.0, 12.0},
+	{"embedding_product", FLAG, MEMBER(embedding_product), 0.0, 1.0},
+	{"rows_by_node", FLAG, MEMBER(rows_by_node), 0.0, 1.0},
+	{"rows_by_rank", FLAG, MEMBER(rows_by_rank), 0.0, 1.0},
+	{"grouped_experts", FLAG, MEMBER(grouped_experts), 0.0, 1.0},
+	{"weighted_experts", FLAG, MEMBER(weighted_experts), 0.0, 1.0},
+	{"fused_experts", FLAG, MEMBER(fused_experts), 0.0, 1.0},
+	{"exchange_processors", COUNT, MEMBER(exchange_processors), 0.0, 1024.0},
+};
+
+enum { OPTIONAL = sizeof(optional) / sizeof(optional[0]) };
+
 static int read_number(const json_t *value, const struct member *member, double *out, struct wlb_error *error)
 {
 	*out = json_number_value(value);
@@ -65,7 +79,11 @@ static int read_member(const json_t *root, const struct member *member, struct w
 	double number;
 	if (read_number(value, member, &number, error) < 0)
 		return -1;
-	if (member->kind == REAL)
+	if (member->kind == COUNT && number != floor(number))
+		return wlb_fail(error, "%s must be a whole number", member->name);
+	if (member->kind == COUNT)
+		*(int32_t *)at = (int32_t)number;
+	else if (member->kind == REAL)
 		*(double *)at = number;
 	else
 		*(struct wlb_overlap *)at = (struct wlb_overlap){number, number};
@@ -115,12 +133,30 @@ static int read_gradient_type(const json_t *root, struct wlb_cost_options *cost,
 	return 0;
 }
 
-/* True or false; may be absent, which is false: few programs do it. */
-static int read_rows_by_node(const json_t *root, struct wlb_cost_options *cost, struct wlb_error *error)
+/* ["moe_act", "layernorm,moe_act", ...]; may be absent, which is none. */
+static int read_recompute(const json_t *root, struct wlb_cost_options *cost, struct wlb_error *error)
 {
-	const json_t *value = json_object_get(root, "rows_by_node");
-	cost->rows_by_node = json_is_true(value);
-	return value == NULL || json_is_boolean(value) ? 0 : wlb_fail(error, "rows_by_node must be true or false");
+	const json_t *list = json_object_get(root, "recompute");
+	if (list != NULL && (!json_is_array(list) || json_array_size(list) > WLB_RECOMPUTE_SETS))
+		return wlb_fail(error, "recompute must be a list of at most %d sets of modules", WLB_RECOMPUTE_SETS);
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		const char *text = json_string_value(json_array_get(list, i));
+		enum wlb_recompute set;
+		if (wlb_recompute_set_parse(text != NULL ? text : "", &set, error) < 0)
+			return wlb_fail_in(error, "recompute");
+		if (set <= WLB_RECOMPUTE_FULL)
+			return wlb_fail(error, "recompute: '%s' is tried in any case: leave it out", text);
+		cost->recompute_sets[i] = (int32_t)set;
+	}
+	return 0;
+}
+
+static int is_among(const char *name, const struct member *list, int count)
+{
+	int found = 0;
+	for (int i = 0; i < count; i++)
+		found |= strcmp(name, list[i].name) == 0;
+	return found;
 }
 
 /* Each field that is not a name has a text in "sources". */
@@ -132,9 +168,8 @@ static int check_sources(json_t *root, struct wlb_error *error)
 	json_object_foreach(root, key, value)
 	{
 		int known = strcmp(key, "attention") == 0 || strcmp(key, "products") == 0 ||
-		            strcmp(key, "gradient_type") == 0 || strcmp(key, "rows_by_node") == 0;
-		for (int i = 0; i < MEMBERS; i++)
-			known |= strcmp(key, members[i].name) == 0;
+		            strcmp(key, "gradient_type") == 0 || strcmp(key, "recompute") == 0 ||
+		            is_among(key, members, MEMBERS) || is_among(key, optional, OPTIONAL);
 		if (strcmp(key, "name") == 0 || strcmp(key, "program") == 0 || strcmp(key, "sources") == 0)
 			continue;
 		if (!known)
@@ -165,7 +200,12 @@ static int read_fields(json_t *root, struct wlb_trainer_file *trainer, struct wl
 	for (int i = 0; i < MEMBERS; i++)
 		if (read_member(root, &members[i], &trainer->cost, error) < 0)
 			return -1;
-	if (read_gradient_type(root, &trainer->cost, error) < 0 || read_rows_by_node(root, &trainer->cost, error) < 0 ||
+	trainer->cost.optimizer_bytes = 12.0;
+	for (int i = 0; i < OPTIONAL; i++)
+		if (json_object_get(root, optional[i].name) != NULL &&
+		    read_member(root, &optional[i], &trainer->cost, error) < 0)
+			return -1;
+	if (read_gradient_type(root, &trainer->cost, error) < 0 || read_recompute(root, &trainer->cost, error) < 0 ||
 	    read_text(root, "attention", trainer->attention, sizeof(trainer->attention), error) < 0)
 		return -1;
 	return read_products(json_object_get(root, "products"), trainer, error);

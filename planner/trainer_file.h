@@ -11,14 +11,15 @@
 /* The row of --trainer in a table of options; `field` is the offset of a const char *. */
 #define WLB_TRAINER_OPTION(field)                                                                                      \
 	.name = "trainer", .kind = WLB_OPTION_TEXT, .offset = (field), .initial = "megatron",                          \
-	.choices = "bigscience|fsdp|internevo|llm-foundry|maxtext|megatron|megatron-2021|nanotron|nemo|nemo-2022|"     \
-	           "torchtitan|"                                                                                       \
-		   "torchtitan-eager|transformers|worker",                                                             \
+	.choices = "automodel|bigscience|fsdp|internevo|llm-foundry|maxtext|megatron|megatron-2021|nanotron|nemo|"     \
+		   "nemo-2022|nemo-2026|pax|torchtitan|torchtitan-eager|transformers|worker",                          \
 	.open = true, .value = "NAME|FILE",                                                                            \
-	.help = "the program that trains: bigscience, fsdp, internevo, llm-foundry, maxtext, megatron, "               \
-	        "megatron-2021, nanotron, nemo, "                                                                      \
-		"nemo-2022, torchtitan, torchtitan-eager, transformers, worker, or a file like those of "              \
-		"share/wlb/trainers; worker is wlb-worker, for which the options below have no effect"
+	.help = "the program that trains: automodel, bigscience, fsdp, internevo, llm-foundry, maxtext, megatron, "    \
+		"megatron-2021, nanotron, nemo, "                                                                      \
+		"nemo-2022, nemo-2026, pax, torchtitan, torchtitan-eager, transformers, worker, or a file like those " \
+		"of "                                                                                                  \
+		"share/wlb/trainers; worker is wlb-worker, for which the options below have no effect, but "           \
+	        "--tp-halves"
 
 enum { WLB_TRAINER_MACHINES = 8 };
 

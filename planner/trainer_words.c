@@ -28,6 +28,7 @@ static const struct row {
 		FLAG,    /* 1, or what is said: true or false */
 		NOT,     /* the opposite of it */
 		CHOICE,  /* the index in `text`, plus `most` */
+		MODULES, /* bits of enum wlb_recompute, of one or more words, or of a list in brackets */
 		REFUSED, /* it cannot be planned, and `text` says what to do instead */
 	} kind;
 	enum wlb_setting setting;
@@ -71,6 +72,7 @@ static const struct row {
 	{"activations_checkpoint_granularity", N, CHOICE, WLB_SETTING_RECOMPUTE, WLB_RECOMPUTE_SELECTIVE,
          "selective|full"},
 	{"activation_checkpoint.mode", T, CHOICE, WLB_SETTING_RECOMPUTE, 0, "none|selective|full"},
+	{"recompute_modules", M | N, MODULES, WLB_SETTING_RECOMPUTE_MODULES, 0, NULL},
 	{"recompute_method", M | N, CHOICE, WLB_SETTING_RECOMPUTE_BLOCK, 0, "uniform|block"},
 	{"activations_checkpoint_method", N, CHOICE, WLB_SETTING_RECOMPUTE_BLOCK, 0, "uniform|block"},
 	{"recompute_num_layers", M | N, NUMBER, WLB_SETTING_RECOMPUTE_LAYERS, COUNT, NULL},
@@ -328,17 +330,51 @@ static int read_number(const struct option *option, const char *text, const stru
 	return wlb_number_parse(name, text, 1, row->most, value, error);
 }
 
-/* Reads the value by its row. Returns 1 where it says nothing: null, or what is left. */
-static int read_value(const struct row *row, const struct option *option, const char *next, int64_t *value,
+/* Reads the names of modules in a word, between brackets, quotes and commas, and adds them. */
+static int add_modules(const struct option *option, const char *text, int64_t *modules, struct wlb_error *error)
+{
+	static const char between[] = "[],'\" ";
+	for (text += strspn(text, between); *text != '\0'; text += strspn(text, between)) {
+		char name[64];
+		enum wlb_recompute module;
+		size_t bytes = strcspn(text, between);
+		snprintf(name, sizeof(name), "%.*s", bytes < sizeof(name) ? (int)bytes : (int)sizeof(name) - 1, text);
+		if (wlb_recompute_set_parse(name, &module, NULL) < 0 || module <= WLB_RECOMPUTE_FULL)
+			return fail(option, name,
+			            "must be some of core_attn, layernorm, mla_up_proj, mlp, moe, moe_act and "
+			            "shared_experts; others are not planned",
+			            error);
+		*modules |= module;
+		text += bytes;
+	}
+	return 0;
+}
+
+/* Of Megatron-LM's option a value is each word up to the next option; of an override the rest of the word. */
+static int read_modules(const struct option *option, char *const *next, int64_t *modules, struct wlb_error *error)
+{
+	*modules = 0;
+	if (option->value != NULL && add_modules(option, option->value, modules, error) < 0)
+		return -1;
+	for (; option->form != N && *next != NULL && (*next)[0] != '-'; next++)
+		if (add_modules(option, *next, modules, error) < 0)
+			return -1;
+	return 0;
+}
+
+/* Reads the value by its row; *behind is the word behind it. Returns 1 where it says nothing: null, or what is left. */
+static int read_value(const struct row *row, const struct option *option, char *const *behind, int64_t *value,
                       struct wlb_error *error)
 {
-	const char *text = option->value;
+	const char *text = option->value, *next = *behind;
 	if (row->kind == REFUSED)
 		return fail(option, NULL, row->text, error);
 	if (text != NULL && (strcmp(text, "null") == 0 || strcmp(text, "None") == 0) && option->form == N) {
 		*value = 1;
 		return row->setting == WLB_SETTING_INTERLEAVE ? 0 : 1; /* a pipeline without chunks */
 	}
+	if (row->kind == MODULES)
+		return read_modules(option, behind, value, error);
 	if (row->kind == FLAG || row->kind == NOT) {
 		int rc = read_flag(option, next, value, error);
 		*value ^= row->kind == NOT;
@@ -373,14 +409,14 @@ static int read_unknown(const struct option *option, struct wlb_trainer_words *r
 	return 0;
 }
 
-static int read_option(const struct option *option, const char *next, struct wlb_trainer_words *read,
+static int read_option(const struct option *option, char *const *behind, struct wlb_trainer_words *read,
                        struct wlb_error *error)
 {
 	const struct row *row = find_row(option, (int)read->of);
 	if (row == NULL)
 		return read_unknown(option, read, error);
 	int64_t value = 0;
-	int rc = read_value(row, option, next, &value, error);
+	int rc = read_value(row, option, behind, &value, error);
 	if (rc != 0)
 		return rc < 0 ? -1 : 0;
 	read->settings[row->setting].value = value;
@@ -430,7 +466,7 @@ int wlb_trainer_words_read(char *const *words, enum wlb_words_of of, struct wlb_
 	if (check_words(words, error) < 0)
 		return -1;
 	for (int i = first_option(words); words[i] != NULL; i++)
-		if (take_apart(words[i], &option) && read_option(&option, words[i + 1], read, error) < 0)
+		if (take_apart(words[i], &option) && read_option(&option, words + i + 1, read, error) < 0)
 			return -1;
 	return 0;
 }

@@ -31,12 +31,13 @@ enum wlb_setting {
 	WLB_SETTING_LAST_LAYERS,  /* of the last */
 	WLB_SETTING_MICRO_BATCH,  /* windows in a micro-batch */
 	WLB_SETTING_LOCAL_BATCH, /* windows of a replica between two accumulations: a micro-batch, without a pipeline */
-	WLB_SETTING_GLOBAL_BATCH,     /* windows in a step */
-	WLB_SETTING_WINDOW,           /* tokens */
-	WLB_SETTING_RECOMPUTE,        /* enum wlb_recompute */
-	WLB_SETTING_RECOMPUTE_BLOCK,  /* 1: some layers of each chunk, 0: all layers */
-	WLB_SETTING_RECOMPUTE_LAYERS, /* of each chunk */
-	WLB_SETTING_RECOMPUTE_EVERY,  /* 0: every second product, n: every n-th layer */
+	WLB_SETTING_GLOBAL_BATCH,      /* windows in a step */
+	WLB_SETTING_WINDOW,            /* tokens */
+	WLB_SETTING_RECOMPUTE,         /* enum wlb_recompute */
+	WLB_SETTING_RECOMPUTE_MODULES, /* of enum wlb_recompute */
+	WLB_SETTING_RECOMPUTE_BLOCK,   /* 1: some layers of each chunk, 0: all layers */
+	WLB_SETTING_RECOMPUTE_LAYERS,  /* of each chunk */
+	WLB_SETTING_RECOMPUTE_EVERY,   /* 0: every second product, n: every n-th layer */
 	WLB_SETTING_OPTIMIZER_SHARDED,
 	WLB_SETTING_SHARDING, /* 0 to 3: stages of ZeRO */
 	WLB_SETTING_FSDP,     /* 1: weights, gradients and states are sharded */

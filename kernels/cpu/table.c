@@ -53,6 +53,7 @@ const struct wlb_ops VARIANT(ops) = {
 	.add = VARIANT(add),
 	.scale = VARIANT(scale),
 	.softcap = VARIANT(softcap),
+	.add_gradients = VARIANT(add),
 	.sum_squares = VARIANT(sum_squares),
 	.clip_factor = VARIANT(clip_factor),
 	.adamw = VARIANT(adamw),

@@ -134,14 +134,16 @@ struct arrays {
 	void *m, *v;
 	int64_t n;
 	const double *factor;
+	struct wlb_queue *queue;
 };
 
 template <typename weight, typename kept, typename gradient>
 static void launch(struct wlb_device *device, const struct arrays &a, const struct update &u)
 {
 	const unsigned blocks = wlb_element_blocks(a.n / GROUP + 1);
-	wlb_cuda_launch(device, "adamw", {blocks, WLB_BLOCK}, adamw_update<weight, kept, gradient>, (weight *)a.param,
-	                (kept *)a.master, (const gradient *)a.grad, (float *)a.m, (float *)a.v, a.n, u, a.factor);
+	wlb_cuda_launch(device, "adamw", {blocks, WLB_BLOCK, 0, a.queue}, adamw_update<weight, kept, gradient>,
+	                (weight *)a.param, (kept *)a.master, (const gradient *)a.grad, (float *)a.m, (float *)a.v, a.n,
+	                u, a.factor);
 }
 
 void wlb_cuda_adamw(struct wlb_device *device, void *param, void *master, const void *grad, void *m, void *v, int64_t n,
@@ -161,7 +163,7 @@ void wlb_cuda_adamw(struct wlb_device *device, void *param, void *master, const 
 		(float)adamw->epsilon,
 		(float)(1 - adamw->lr * adamw->weight_decay),
 	};
-	const struct arrays a = {param, master, grad, m, v, n, factor};
+	const struct arrays a = {param, master, grad, m, v, n, factor, adamw->queue};
 	if (device->compute == WLB_FLOAT32)
 		launch<float, float, float>(device, a, u);
 	else if (device->gradients == WLB_FLOAT32)

@@ -182,6 +182,7 @@ cudaError_t wlb_cuda_find_kernel(void);
 void wlb_cuda_add(struct wlb_device *device, void *y, const void *x, int64_t n);
 void wlb_cuda_scale(struct wlb_device *device, void *x, double factor, int64_t n);
 void wlb_cuda_softcap(struct wlb_device *device, void *x, double cap, int64_t n);
+void wlb_cuda_add_gradients(struct wlb_device *device, void *y, const void *x, int64_t n);
 void wlb_cuda_sum_squares(struct wlb_device *device, double *sum, const void *x, int64_t n);
 void wlb_cuda_clip_factor(struct wlb_device *device, double *factor, const double *sum_squares, const double *loss_sum,
                           double clip, double most_norm);

@@ -96,6 +96,7 @@ static const struct wlb_ops OPS = {
 	.add = wlb_cuda_add,
 	.scale = wlb_cuda_scale,
 	.softcap = wlb_cuda_softcap,
+	.add_gradients = wlb_cuda_add_gradients,
 	.sum_squares = wlb_cuda_sum_squares,
 	.clip_factor = wlb_cuda_clip_factor,
 	.adamw = wlb_cuda_adamw,

@@ -18,11 +18,12 @@ extern __shared__ __align__(1024) unsigned char wlb_dynamic_shared[];
 
 struct wlb_cuda_grid {
 	dim3 blocks;
-	dim3 threads;            /* of a block */
-	size_t shared_bytes = 0; /* dynamic shared memory of a block */
+	dim3 threads;                      /* of a block */
+	size_t shared_bytes = 0;           /* dynamic shared memory of a block */
+	struct wlb_queue *queue = nullptr; /* nullptr: the compute queue */
 };
 
-/* Queues kernel(values...) on the device's stream; each value is converted to the kernel's parameter, as in a call. If
+/* Queues kernel(values...) on the grid's queue; each value is converted to the kernel's parameter, as in a call. If
  * the launch is refused, the error is kept with the operation's name for synchronize(), and the kernel does not run. */
 template <typename... parameters, typename... arguments>
 static inline void wlb_cuda_launch(struct wlb_device *device, const char *operation, const struct wlb_cuda_grid &grid,
@@ -32,7 +33,7 @@ static inline void wlb_cuda_launch(struct wlb_device *device, const char *operat
 	config.gridDim = grid.blocks;
 	config.blockDim = grid.threads;
 	config.dynamicSmemBytes = grid.shared_bytes;
-	config.stream = wlb_cuda_of(device)->stream;
+	config.stream = wlb_cuda_stream(device, grid.queue);
 	wlb_cuda_check(device, cudaLaunchKernelEx(&config, kernel, values...), operation);
 }
 

@@ -102,16 +102,27 @@ cudaError_t wlb_cuda_find_kernel(void)
 }
 
 /* Only the addresses decide whether packs are loaded. */
-void wlb_cuda_add(struct wlb_device *device, void *y, const void *x, int64_t n)
+static void queue_add(struct wlb_device *device, const char *name, enum wlb_dtype dtype, void *y, const void *x,
+                      int64_t n)
 {
 	if (n == 0)
 		return;
-	wlb_choose_kind(device->compute, {}, {y, x}, [=](auto kind) {
+	wlb_choose_kind(dtype, {}, {y, x}, [=](auto kind) {
 		typedef typename decltype(kind)::element element;
 		const unsigned blocks = wlb_element_blocks((n + kind.count - 1) / kind.count);
-		wlb_cuda_launch(device, "add", {blocks, WLB_BLOCK}, add<element, kind.count>, (element *)y,
+		wlb_cuda_launch(device, name, {blocks, WLB_BLOCK}, add<element, kind.count>, (element *)y,
 		                (const element *)x, n);
 	});
+}
+
+void wlb_cuda_add(struct wlb_device *device, void *y, const void *x, int64_t n)
+{
+	queue_add(device, "add", device->compute, y, x, n);
+}
+
+void wlb_cuda_add_gradients(struct wlb_device *device, void *y, const void *x, int64_t n)
+{
+	queue_add(device, "add_gradients", device->gradients, y, x, n);
 }
 
 template <typename change>

@@ -33,19 +33,31 @@ static double value_width(const struct wlb_model *m)
 	return (double)(m->v_head_dim > 0 ? m->v_head_dim : m->head_dim);
 }
 
-/* Returns how many MLPs have a token's row as their input in the mean layer. */
-static double mlp_inputs(const struct wlb_model *m)
+/* Returns how many MLPs have a token's row as their input in the mean layer, of those that `modules` recompute as a
+ * whole. */
+static double mlp_inputs(const struct wlb_model *m, unsigned modules)
 {
-	double share = wlb_model_expert_layers_share(m);
+	double share = wlb_model_expert_layers_share(m), dense = modules & WLB_RECOMPUTE_MLP ? 1.0 - share : 0.0;
+	int shared = m->shared_intermediate_size > 0 && (modules & (WLB_RECOMPUTE_MOE | WLB_RECOMPUTE_SHARED_EXPERTS));
 	if (m->num_experts == 0)
-		return 1.0;
-	return wlb_plan_token_experts(m) + (m->shared_intermediate_size > 0 ? share : 0.0) + (1.0 - share);
+		return dense;
+	return (modules & WLB_RECOMPUTE_MOE ? wlb_plan_token_experts(m) : 0.0) + (shared ? share : 0.0) + dense;
 }
 
 /* Returns the matrices of an MLP that have its input as theirs. */
 static double gate_and_up(const struct wlb_model *m)
 {
 	return wlb_family(m->family)->ungated ? 1.0 : 2.0;
+}
+
+/* Returns the columns of a token's MLPs in the mean layer whose gated product and casts are operations of their own. */
+static double unfused_columns(const struct wlb_layer_cost *cost)
+{
+	const struct wlb_model *m = cost->model;
+	double fused = m->num_experts > 0 && cost->options->fused_experts && cost->options->fp8 == WLB_FP8_MXFP8
+	                       ? wlb_plan_token_experts(m) * (double)m->intermediate_size
+	                       : 0.0;
+	return wlb_plan_mlp_columns(m) - fused;
 }
 
 static double width_of(const struct wlb_layer_cost *cost, enum width width)
@@ -81,17 +93,18 @@ static double width_of(const struct wlb_layer_cost *cost, enum width width)
 	case ROUTED:
 		return wlb_plan_token_experts(m) * (double)m->hidden_size;
 	case MLP_INPUTS:
-		return mlp_inputs(m) * (double)m->hidden_size;
+		return mlp_inputs(m, WLB_RECOMPUTE_MOE | WLB_RECOMPUTE_MLP) * (double)m->hidden_size;
 	case MLPS:
-		return wlb_plan_mlp_columns(m) / tp;
+		return unfused_columns(cost) / tp;
 	case GATES_AND_UPS:
-		return gate_and_up(m) * wlb_plan_mlp_columns(m) / tp;
+		return gate_and_up(m) * unfused_columns(cost) / tp;
 	}
 	return 0.0;
 }
 
 /* The matrix products of attention, up to one of a width with itself: the matrices of queries, keys and values are one.
- * wlb-worker has keys and values apart where several tensor-parallel ranks hold them. */
+ * wlb-worker has keys and values apart where several tensor-parallel ranks hold them, and in the forward pass where it
+ * gathers them beside the product of the queries. */
 struct product {
 	enum width in, out;
 };
@@ -106,7 +119,7 @@ static const struct product latent[] = {{HIDDEN, LATENT_QUERIES}, {QUERIES_INPUT
 enum part { OF_ALL, BIASES, QK_NORMS, FURTHER_NORMS, GATED, UNGATED, EXPERTS, EXPERTS_APART, EXPERTS_SORTED, FP8 };
 
 /* WORKER_TP: wlb-worker where tp is above 1; WORKER_TP_1: where it is 1 */
-enum trainer { NONE, EVERY, MEGATRON, WORKER, WORKER_TP, WORKER_TP_1 };
+enum trainer { EVERY, MEGATRON, WORKER, WORKER_TP, WORKER_TP_1 };
 
 /* Memory-bound operations, with the elements of a token that they read and write in Megatron-LM, and what they are in
  * wlb-worker. `divided` is 1 where tensor parallelism divides the rows; an operation is called `calls` times. */
@@ -115,20 +128,29 @@ struct stream {
 	int divided;
 	double calls, forward, backward;
 	enum wlb_op op_forward, op_backward; /* WLB_OPERATIONS: wlb-worker has none */
-	enum trainer selective; /* recomputes it under WLB_RECOMPUTE_SELECTIVE; Megatron-LM with release_activations */
-	enum trainer trainer;   /* has it */
+	unsigned again;       /* modules that recompute it: of MLPS and MLP_INPUTS, those of their own MLPs */
+	enum trainer trainer; /* has it */
 	enum part part;
+};
+
+/* Modules that recompute an operation; MLPs as a whole, or of MLPs the gated product alone. */
+enum {
+	NONE = WLB_RECOMPUTE_NONE,
+	NORMS = WLB_RECOMPUTE_LAYERNORM,
+	UP_PROJECTION = WLB_RECOMPUTE_MLA_UP_PROJ,
+	WHOLE_MLPS = WLB_RECOMPUTE_MLP | WLB_RECOMPUTE_MOE | WLB_RECOMPUTE_SHARED_EXPERTS,
+	ACTIVATIONS = WHOLE_MLPS | WLB_RECOMPUTE_MOE_ACT | WLB_RECOMPUTE_ACT
 };
 
 static const struct stream streams[] = {
 	/* norms; their backward pass adds to the gradient of the residual stream */
-	{HIDDEN, 1, 2.0, 2.0, 4.0, WLB_OP_RMSNORM_FORWARD, WLB_OP_RMSNORM_BACKWARD, EVERY, EVERY, OF_ALL},
+	{HIDDEN, 1, 2.0, 2.0, 4.0, WLB_OP_RMSNORM_FORWARD, WLB_OP_RMSNORM_BACKWARD, NORMS, EVERY, OF_ALL},
 	/* residual sums; in wlb-worker the product before adds, or where tp is above 1 a norm and a sum of its own */
 	{HIDDEN, 1, 2.0, 3.0, 2.0, WLB_OPERATIONS, WLB_OPERATIONS, NONE, MEGATRON, OF_ALL},
 	{HIDDEN, 1, 2.0, 3.0, 0.0, WLB_OP_ADD, WLB_OPERATIONS, NONE, WORKER_TP, OF_ALL},
 	/* rotary embeddings */
-	{QUERIES, 0, 1.0, 2.0, 2.0, WLB_OPERATIONS, WLB_OPERATIONS, NONE, MEGATRON, OF_ALL},
-	{KEYS, 0, 1.0, 2.0, 2.0, WLB_OPERATIONS, WLB_OPERATIONS, NONE, MEGATRON, OF_ALL},
+	{QUERIES, 0, 1.0, 2.0, 2.0, WLB_OPERATIONS, WLB_OPERATIONS, UP_PROJECTION, MEGATRON, OF_ALL},
+	{KEYS, 0, 1.0, 2.0, 2.0, WLB_OPERATIONS, WLB_OPERATIONS, UP_PROJECTION, MEGATRON, OF_ALL},
 	{QUERIES_KEYS, 0, 1.0, 2.0, 2.0, WLB_OP_ROPE, WLB_OP_ROPE, NONE, WORKER, OF_ALL},
 	/* biases of queries, keys and values; norms of queries and keys, which have two passes in either direction */
 	{QUERIES_KEYS_VALUES, 0, 1.0, 2.0, 1.0, WLB_OP_ADD, WLB_OP_SUM_SQUARES, NONE, EVERY, BIASES},
@@ -137,20 +159,20 @@ static const struct stream streams[] = {
 	{HIDDEN, 1, 2.0, 2.0, 4.0, WLB_OP_RMSNORM_FORWARD, WLB_OP_RMSNORM_BACKWARD, NONE, EVERY, FURTHER_NORMS},
 	{HIDDEN, 1, 2.0, 3.0, 0.0, WLB_OP_ADD, WLB_OPERATIONS, NONE, WORKER_TP_1, FURTHER_NORMS},
 	/* the gated product, SwiGLU or GeGLU, which wlb-worker's backward pass always computes again */
-	{MLPS, 0, 1.0, 3.0, 5.0, WLB_OP_SWIGLU_FORWARD, WLB_OP_SWIGLU_BACKWARD, MEGATRON, EVERY, GATED},
-	{MLPS, 0, 1.0, 2.0, 3.0, WLB_OPERATIONS, WLB_OPERATIONS, MEGATRON, MEGATRON, UNGATED},
+	{MLPS, 0, 1.0, 3.0, 5.0, WLB_OP_SWIGLU_FORWARD, WLB_OP_SWIGLU_BACKWARD, ACTIVATIONS, EVERY, GATED},
+	{MLPS, 0, 1.0, 2.0, 3.0, WLB_OPERATIONS, WLB_OPERATIONS, ACTIVATIONS, MEGATRON, UNGATED},
 	/* a row's copies in the order of experts, and their outputs in that of rows: of all rows, or where experts are
          * on other ranks of the rank's share before it sends them; those that arrive are sorted again by experts */
-	{ROUTED, 0, 2.0, 2.0, 2.0, WLB_OPERATIONS, WLB_OPERATIONS, NONE, MEGATRON, EXPERTS},
-	{ROUTED, 1, 2.0, 2.0, 2.0, WLB_OPERATIONS, WLB_OPERATIONS, NONE, MEGATRON, EXPERTS_APART},
-	{ROUTED, 0, 2.0, 2.0, 2.0, WLB_OPERATIONS, WLB_OPERATIONS, NONE, MEGATRON, EXPERTS_SORTED},
+	{ROUTED, 0, 2.0, 2.0, 2.0, WLB_OPERATIONS, WLB_OPERATIONS, WLB_RECOMPUTE_MOE, MEGATRON, EXPERTS},
+	{ROUTED, 1, 2.0, 2.0, 2.0, WLB_OPERATIONS, WLB_OPERATIONS, WLB_RECOMPUTE_MOE, MEGATRON, EXPERTS_APART},
+	{ROUTED, 0, 2.0, 2.0, 2.0, WLB_OPERATIONS, WLB_OPERATIONS, WLB_RECOMPUTE_MOE, MEGATRON, EXPERTS_SORTED},
 	/* casts to 8 bits, each as fp8_casts: forward of the inputs of products, backward of the gradients of outputs;
          * of latent attention those of what each head has, without those of the narrower rows that it is made of */
 	{HIDDEN, 0, 1.0, 1.0, 1.0, WLB_OPERATIONS, WLB_OPERATIONS, NONE, MEGATRON, FP8},
 	{ATTENDED, 0, 1.0, 1.0, 0.0, WLB_OPERATIONS, WLB_OPERATIONS, NONE, MEGATRON, FP8},
 	{QUERIES_KEYS_VALUES, 0, 1.0, 0.0, 1.0, WLB_OPERATIONS, WLB_OPERATIONS, NONE, MEGATRON, FP8},
-	{MLP_INPUTS, 0, 1.0, 1.0, 1.0, WLB_OPERATIONS, WLB_OPERATIONS, NONE, MEGATRON, FP8},
-	{MLPS, 0, 1.0, 1.0, 0.0, WLB_OPERATIONS, WLB_OPERATIONS, NONE, MEGATRON, FP8},
+	{MLP_INPUTS, 0, 1.0, 1.0, 1.0, WLB_OPERATIONS, WLB_OPERATIONS, WHOLE_MLPS, MEGATRON, FP8},
+	{MLPS, 0, 1.0, 1.0, 0.0, WLB_OPERATIONS, WLB_OPERATIONS, WHOLE_MLPS, MEGATRON, FP8},
 	{GATES_AND_UPS, 0, 1.0, 0.0, 1.0, WLB_OPERATIONS, WLB_OPERATIONS, NONE, MEGATRON, FP8},
 };
 
@@ -186,13 +208,19 @@ static int is_worker(const struct wlb_layer_cost *cost)
 	return cost->options->trainer == WLB_COST_WORKER;
 }
 
-/* Adds the time of a product and of the two products of its backward pass. */
+/* Adds the time of `count` products in one kernel and of the two products of the backward pass of each. */
+static void add_products(const struct wlb_machine *machine, enum wlb_fp8 fp8, double count, double tokens, double in,
+                         double out, struct wlb_seconds *sum)
+{
+	sum->forward += wlb_machine_grouped_gemm_s(machine, fp8, count, tokens, in, out);
+	sum->backward += wlb_machine_grouped_gemm_s(machine, fp8, count, tokens, out, in) +
+	                 wlb_machine_grouped_gemm_s(machine, fp8, count, out, tokens, in);
+}
+
 static void add_product(const struct wlb_machine *machine, enum wlb_fp8 fp8, double tokens, double in, double out,
                         struct wlb_seconds *sum)
 {
-	sum->forward += wlb_machine_fp8_gemm_s(machine, fp8, tokens, in, out);
-	sum->backward += wlb_machine_fp8_gemm_s(machine, fp8, tokens, out, in) +
-	                 wlb_machine_fp8_gemm_s(machine, fp8, out, tokens, in);
+	add_products(machine, fp8, 1.0, tokens, in, out, sum);
 }
 
 static void add(struct wlb_seconds *sum, struct wlb_seconds more, double times)
@@ -201,11 +229,13 @@ static void add(struct wlb_seconds *sum, struct wlb_seconds more, double times)
 	sum->backward += times * more.backward;
 }
 
-static struct wlb_seconds attention_products_s(const struct wlb_layer_cost *cost, double tokens)
+static int gathers_beside_queries(const struct wlb_layer_cost *cost)
 {
-	const struct wlb_model *m = cost->model;
-	int apart = is_worker(cost) && cost->plan->layout.tp > m->num_key_value_heads;
-	const struct product *product = wlb_family(m->family)->latent ? latent : apart ? kv_apart : fused;
+	return is_worker(cost) && wlb_plan_document_ranks(cost->plan) > 1 && cost->options->cp_overlap.forward > 0.0;
+}
+
+static struct wlb_seconds products_s(const struct wlb_layer_cost *cost, double tokens, const struct product *product)
+{
 	struct wlb_seconds sum = {0};
 	for (; product->in != product->out; product++)
 		if (width_of(cost, product->out) > 0.0)
@@ -214,20 +244,39 @@ static struct wlb_seconds attention_products_s(const struct wlb_layer_cost *cost
 	return sum;
 }
 
-/* An MLP of so many columns on all tensor-parallel ranks; gate and up are one matrix. */
-static struct wlb_seconds mlp_s(const struct wlb_layer_cost *cost, double tokens, int64_t columns)
+static struct wlb_seconds attention_products_s(const struct wlb_layer_cost *cost, double tokens)
+{
+	const struct wlb_model *m = cost->model;
+	if (wlb_family(m->family)->latent)
+		return products_s(cost, tokens, latent);
+	int apart = is_worker(cost) && cost->plan->layout.tp > m->num_key_value_heads;
+	struct wlb_seconds sum = products_s(cost, tokens, apart ? kv_apart : fused);
+	if (gathers_beside_queries(cost))
+		sum.forward = products_s(cost, tokens, kv_apart).forward;
+	return sum;
+}
+
+/* `count` MLPs whose like products are one kernel, each of so many tokens and, on all tensor-parallel ranks, columns;
+ * gate and up are one matrix. */
+static struct wlb_seconds mlps_s(const struct wlb_layer_cost *cost, double count, double tokens, int64_t columns)
 {
 	double hidden = (double)cost->model->hidden_size, width = (double)columns / cost->plan->layout.tp;
 	struct wlb_seconds sum = {0};
 	if (columns == 0)
 		return sum;
-	add_product(cost->machine, cost->options->fp8, tokens, hidden, gate_and_up(cost->model) * width, &sum);
-	add_product(cost->machine, cost->options->fp8, tokens, width, hidden, &sum);
+	add_products(cost->machine, cost->options->fp8, count, tokens, hidden, gate_and_up(cost->model) * width, &sum);
+	add_products(cost->machine, cost->options->fp8, count, tokens, width, hidden, &sum);
 	return sum;
 }
 
+static struct wlb_seconds mlp_s(const struct wlb_layer_cost *cost, double tokens, int64_t columns)
+{
+	return mlps_s(cost, 1.0, tokens, columns);
+}
+
 /* What chooses experts, the rank's experts, each with the products of an MLP on an equal share of the tokens that all
- * of them get, which are as many as the rank's own tokens have copies, and the shared one. */
+ * of them get, which are as many as the rank's own tokens have copies, and the shared one. Rows are padded as tiles
+ * are: a recipe's 32 or 128 for each expert add nothing. */
 static struct wlb_seconds experts_s(const struct wlb_layer_cost *cost, double tokens)
 {
 	const struct wlb_model *m = cost->model;
@@ -236,11 +285,19 @@ static struct wlb_seconds experts_s(const struct wlb_layer_cost *cost, double to
 	struct wlb_seconds sum = mlp_s(cost, tokens, m->shared_intermediate_size);
 	add_product(cost->machine, WLB_FP8_NONE, tokens / cost->plan->layout.tp, (double)m->hidden_size,
 	            (double)m->num_experts, &sum);
-	add(&sum, mlp_s(cost, copies / experts, m->intermediate_size), experts);
+	double kernels = cost->options->grouped_experts ? 1.0 : experts;
+	add(&sum, mlps_s(cost, experts / kernels, copies / experts, m->intermediate_size), kernels);
 	return sum;
 }
 
-struct wlb_seconds wlb_layer_products_s(const struct wlb_layer_cost *cost, double tokens)
+int wlb_layer_halves_rows(const struct wlb_layer_cost *cost, double tokens)
+{
+	double least = (double)cost->options->halved_rows, tp = (double)cost->plan->layout.tp;
+	return least > 0.0 && tp > 1.0 && tokens >= fmax(least, 2.0 * tp);
+}
+
+/* Of rows in one piece. */
+static struct wlb_seconds piece_products_s(const struct wlb_layer_cost *cost, double tokens)
 {
 	const struct wlb_model *m = cost->model;
 	double share = wlb_model_expert_layers_share(m);
@@ -258,14 +315,41 @@ struct wlb_seconds wlb_layer_products_s(const struct wlb_layer_cost *cost, doubl
 	return sum;
 }
 
-/* Returns to how many of `nodes` nodes but its own a row is sent whose experts are any of all, equally likely. */
-static double far_nodes(const struct wlb_model *m, double nodes)
+/* Of rows in halves, products forward and those for the gradients of inputs, which have the same shapes, are of one
+ * half after the other; those for the gradients of matrices stay. */
+struct wlb_seconds wlb_layer_products_s(const struct wlb_layer_cost *cost, double tokens)
 {
-	double none = 1.0; /* of its experts are on a node */
+	struct wlb_seconds sum = piece_products_s(cost, tokens);
+	if (!wlb_layer_halves_rows(cost, tokens))
+		return sum;
+	double longer_s = 2.0 * piece_products_s(cost, tokens / 2.0).forward - sum.forward;
+	return (struct wlb_seconds){sum.forward + longer_s, sum.backward + longer_s};
+}
+
+/* Returns on how many of `parts` parts of the experts are a row's, which are neighbours and follow those of the row
+ * before: they begin at each multiple of the greatest common divisor as often. */
+static double parts_in_turn(const struct wlb_model *m, double parts)
+{
+	int64_t in_part = (int64_t)((double)m->num_experts / parts), divisor = m->num_experts_per_tok;
+	for (int64_t rest = in_part; rest > 0;) {
+		int64_t next = divisor % rest;
+		divisor = rest;
+		rest = next;
+	}
+	return fmin(parts, 1.0 + (double)(m->num_experts_per_tok - divisor) / (double)in_part);
+}
+
+/* Returns how likely one of `parts` parts of the experts has some of a row's. */
+static double part_share(const struct wlb_layer_cost *cost, double parts)
+{
+	const struct wlb_model *m = cost->model;
+	double none = 1.0; /* of the row's experts are in the part */
+	if (cost->options->experts_in_turn)
+		return parts_in_turn(m, parts) / parts;
 	for (int64_t i = 0; i < m->num_experts_per_tok; i++)
-		none *= fmax(0.0, (double)(m->num_experts - i) - (double)m->num_experts / nodes) /
+		none *= fmax(0.0, (double)(m->num_experts - i) - (double)m->num_experts / parts) /
 		        (double)(m->num_experts - i);
-	return (nodes - 1.0) * (1.0 - none);
+	return 1.0 - none;
 }
 
 double wlb_layer_exchange_s(const struct wlb_layer_cost *cost, double tokens, int crosses_switch)
@@ -277,14 +361,38 @@ double wlb_layer_exchange_s(const struct wlb_layer_cost *cost, double tokens, in
 		return 0.0;
 	double near = on_node < ranks ? on_node : ranks, copies = (double)m->num_experts_per_tok;
 	double near_rows = copies * (near - 1.0) / ranks, far_rows = copies * (ranks - near) / ranks;
-	if (cost->options->rows_by_node) {
+	if (cost->options->rows_by_node || cost->options->rows_by_rank) {
 		near_rows = copies * (near - 1.0) / near;
-		far_rows = far_nodes(m, ranks / near);
+		far_rows = (ranks / near - 1.0) * part_share(cost, ranks / near);
 	}
+	if (cost->options->rows_by_rank)
+		near_rows = ranks * part_share(cost, ranks) * (near - 1.0) / near;
 	double row_bytes = tokens / tp * (double)m->hidden_size * wlb_machine_element_bytes(cost->machine);
 	return 2.0 * wlb_model_expert_layers_share(m) *
 	       wlb_machine_exchange_s(cost->machine, ranks, on_node, crosses_switch, near_rows * row_bytes,
 	                              far_rows * row_bytes);
+}
+
+double wlb_layer_queries_s(const struct wlb_layer_cost *cost, double tokens)
+{
+	if (tokens <= 0.0)
+		return 0.0;
+	return wlb_machine_fp8_gemm_s(cost->machine, cost->options->fp8, tokens, width_of(cost, HIDDEN),
+	                              width_of(cost, QUERIES)) +
+	       wlb_machine_op_s(cost->machine, WLB_OP_ROPE, tokens * width_of(cost, QUERIES));
+}
+
+int wlb_layer_hides_exchange(const struct wlb_layer_cost *cost)
+{
+	const struct wlb_plan *plan = cost->plan;
+	int again = plan->recompute == WLB_RECOMPUTE_FULL || (plan->recompute & WLB_RECOMPUTE_MOE);
+	return cost->options->exchange_processors > 0 && !again && (plan->layout.pp == 1 || plan->interleave > 1);
+}
+
+double wlb_layer_exchange_lost_s(const struct wlb_layer_cost *cost, double exchange_s)
+{
+	double processors = cost->machine->processors;
+	return processors > 0.0 ? exchange_s * fmin(1.0, cost->options->exchange_processors / processors) : 0.0;
 }
 
 double wlb_layer_output_d_w_s(const struct wlb_layer_cost *cost, double tokens)
@@ -306,8 +414,6 @@ static int is_trained_by(const struct wlb_layer_cost *cost, enum trainer trainer
 {
 	int worker = is_worker(cost);
 	switch (trainer) {
-	case NONE:
-		return 0;
 	case EVERY:
 		return 1;
 	case MEGATRON:
@@ -342,7 +448,7 @@ static int has_part(const struct wlb_layer_cost *cost, enum part part)
 	case EXPERTS:
 		return family->experts && ep == 1;
 	case EXPERTS_APART:
-		return ep > 1;
+		return ep > 1 && !cost->options->rows_by_rank;
 	case EXPERTS_SORTED:
 		return ep > 1 && cost->model->num_experts > ep;
 	case FP8:
@@ -383,7 +489,7 @@ static struct wlb_seconds one_stream_s(const struct wlb_layer_cost *cost, const 
 		elements /= cost->plan->layout.tp;
 	if (stream->part == FP8)
 		elements *= fp8_casts[cost->options->fp8];
-	calls *= stream->calls;
+	calls *= stream->divided && wlb_layer_halves_rows(cost, tokens) ? 2.0 * stream->calls : stream->calls;
 	return (struct wlb_seconds){direction_s(cost, calls, elements, stream->forward, stream->op_forward),
 	                            direction_s(cost, calls, elements, stream->backward, stream->op_backward)};
 }
@@ -415,14 +521,52 @@ struct wlb_seconds wlb_layer_elementwise_s(const struct wlb_layer_cost *cost, do
 	return streams_s(cost, tokens, 1.0);
 }
 
-double wlb_layer_selective_s(const struct wlb_layer_cost *cost, double tokens)
+/* Returns the share of an operation's rows and columns that `modules` recompute. Where they recompute the input of a
+ * product and not the product, it is cast in one order of its factors before and in the other then: no cast is done
+ * again. */
+static double again_share(const struct wlb_layer_cost *cost, const struct stream *stream, unsigned modules)
 {
-	int recomputed = is_worker(cost) || cost->options->release_activations;
-	double sum = 0.0;
-	for (size_t i = 0; recomputed && tokens > 0.0 && i < STREAMS; i++)
-		if (is_trained_by(cost, streams[i].selective))
-			sum += one_stream_s(cost, &streams[i], tokens, 1.0).forward;
+	modules &= stream->again;
+	if (modules == 0)
+		return 0.0;
+	if (stream->width == MLPS)
+		return wlb_plan_mlp_columns_again(cost->model, modules) / wlb_plan_mlp_columns(cost->model);
+	if (stream->width == MLP_INPUTS)
+		return mlp_inputs(cost->model, modules) * width_of(cost, HIDDEN) / width_of(cost, MLP_INPUTS);
+	return 1.0;
+}
+
+/* Forward, the products that `modules` recompute. */
+static double products_again_s(const struct wlb_layer_cost *cost, double tokens, unsigned modules)
+{
+	const struct wlb_model *m = cost->model;
+	double share = wlb_model_expert_layers_share(m), sum = 0.0;
+	if (modules & WLB_RECOMPUTE_MLA_UP_PROJ)
+		for (const struct product *product = latent; product->in != product->out; product++)
+			if (product->in == QUERIES_INPUT || product->in == KEYS_INPUT)
+				sum += wlb_machine_fp8_gemm_s(cost->machine, cost->options->fp8, tokens,
+				                              width_of(cost, product->in),
+				                              width_of(cost, product->out));
+	if (modules & WLB_RECOMPUTE_MLP)
+		sum += (1.0 - share) *
+		       mlp_s(cost, tokens, m->num_experts == 0 ? m->intermediate_size : m->dense_intermediate_size)
+		               .forward;
+	if (modules & WLB_RECOMPUTE_MOE)
+		sum += share * experts_s(cost, tokens).forward;
+	else if (modules & WLB_RECOMPUTE_SHARED_EXPERTS)
+		sum += share * mlp_s(cost, tokens, m->shared_intermediate_size).forward;
 	return sum;
+}
+
+double wlb_layer_modules_s(const struct wlb_layer_cost *cost, double tokens)
+{
+	unsigned modules = wlb_plan_modules(cost->plan->recompute, cost->options);
+	double sum = 0.0;
+	if (modules == 0 || !(tokens > 0.0))
+		return sum;
+	for (size_t i = 0; i < STREAMS; i++)
+		sum += again_share(cost, &streams[i], modules) * one_stream_s(cost, &streams[i], tokens, 1.0).forward;
+	return sum + products_again_s(cost, tokens, modules);
 }
 
 /* Seconds of the sum after the last product of a layer. */
@@ -480,13 +624,10 @@ static struct wlb_seconds unfused_s(const struct wlb_layer_cost *cost, double q_
 	double scores_s = wlb_machine_gemm_s(machine, q_rows, dim, k_tokens);
 	double values_s = wlb_machine_gemm_s(machine, q_rows, k_tokens, dim);
 	double keys_s = wlb_machine_gemm_s(machine, k_rows, q_tokens, dim);
-	struct wlb_seconds sum = {
+	return (struct wlb_seconds){
 		scores_s + values_s + stream_s(cost, score_bytes.forward * q_rows * k_tokens),
 		scores_s + values_s + 2.0 * keys_s + stream_s(cost, score_bytes.backward * q_rows * k_tokens),
 	};
-	if (cost->plan->recompute == WLB_RECOMPUTE_SELECTIVE)
-		sum.backward += sum.forward;
-	return sum;
 }
 
 /* Attention of the mean layer in one direction; ranks have whole heads. */
@@ -506,9 +647,15 @@ static double attention_s(const struct wlb_layer_cost *cost, double q_tokens, do
 
 struct wlb_seconds wlb_layer_attention_s(const struct wlb_layer_cost *cost, double q_tokens, double k_tokens)
 {
-	if (cost->options->unfused_attention)
-		return unfused_s(cost, q_tokens, k_tokens);
-	return (struct wlb_seconds){attention_s(cost, q_tokens, k_tokens, 0), attention_s(cost, q_tokens, k_tokens, 1)};
+	int unfused = cost->options->unfused_attention, again = WLB_RECOMPUTE_CORE_ATTN;
+	struct wlb_seconds sum = unfused ? unfused_s(cost, q_tokens, k_tokens)
+	                                 : (struct wlb_seconds){attention_s(cost, q_tokens, k_tokens, 0),
+	                                                        attention_s(cost, q_tokens, k_tokens, 1)};
+	if (unfused)
+		again |= WLB_RECOMPUTE_SELECTIVE;
+	if (cost->plan->recompute & again)
+		sum.backward += sum.forward;
+	return sum;
 }
 
 struct wlb_seconds wlb_layer_attention_least_s(const struct wlb_layer_cost *cost, double pairs)
@@ -570,9 +717,15 @@ struct wlb_seconds wlb_head_s(const struct wlb_layer_cost *cost, double tokens)
 
 struct wlb_seconds wlb_embedding_s(const struct wlb_layer_cost *cost, double tokens)
 {
-	double elements = tokens * (double)cost->model->hidden_size, calls = tokens > 0.0 ? 1.0 : 0.0;
-	return (struct wlb_seconds){direction_s(cost, calls, elements, 2.0, WLB_OP_EMBEDDING_FORWARD),
-	                            direction_s(cost, calls, elements, 3.0, WLB_OP_EMBEDDING_BACKWARD)};
+	double hidden = (double)cost->model->hidden_size, elements = tokens * hidden, calls = tokens > 0.0 ? 1.0 : 0.0;
+	double vocabulary = (double)cost->model->vocab_size / cost->plan->layout.tp;
+	struct wlb_seconds sum = {direction_s(cost, calls, elements, 2.0, WLB_OP_EMBEDDING_FORWARD),
+	                          direction_s(cost, calls, elements, 3.0, WLB_OP_EMBEDDING_BACKWARD)};
+	if (cost->options->embedding_product && tokens > 0.0) { /* backward, the gradient of the weights alone */
+		sum.forward += wlb_machine_gemm_s(cost->machine, tokens, vocabulary, hidden);
+		sum.backward += wlb_machine_gemm_s(cost->machine, vocabulary, tokens, hidden);
+	}
+	return sum;
 }
 
 struct wlb_seconds wlb_layer_least_s(const struct wlb_layer_cost *cost, double tokens)

@@ -15,13 +15,14 @@ static const struct {
 	double efficiency;    /* of the large tile's */
 } tiles[] = {{1.0, 1.0, 1.0}, {1.0, 0.5, 0.9}, {0.5, 0.5, 0.75}};
 
-static double tiled_s(const struct wlb_machine *machine, double rows, double depth, double columns)
+static double tiled_s(const struct wlb_machine *machine, double count, double rows, double depth, double columns)
 {
 	double rate = machine->peak_flops * machine->gemm_efficiency / machine->processors, least_s = INFINITY;
 	for (size_t i = 0; i < sizeof(tiles) / sizeof(tiles[0]); i++) {
 		double tile_rows = machine->gemm_tile_rows * tiles[i].rows;
 		double tile_columns = machine->gemm_tile_columns * tiles[i].columns;
-		double waves = ceil(ceil(rows / tile_rows) * ceil(columns / tile_columns) / machine->processors);
+		double waves =
+			ceil(count * ceil(rows / tile_rows) * ceil(columns / tile_columns) / machine->processors);
 		double tile_s = 2.0 * tile_rows * tile_columns * (depth + machine->gemm_tile_depth) /
 		                (rate * tiles[i].efficiency);
 		least_s = fmin(least_s, waves * tile_s);
@@ -55,11 +56,12 @@ double wlb_machine_op_element_s(const struct wlb_machine *machine, enum wlb_op o
 	return wlb_op_traffic(op) * wlb_machine_element_bytes(machine) / machine->memory_bytes_per_s;
 }
 
-/* A product at `rate` times the machine's, whose factors have so many bytes an element. */
-static double gemm_s(const struct wlb_machine *machine, double rate, double factor_bytes, double rows, double depth,
-                     double columns)
+/* `count` products of one shape in one kernel, at `rate` times the machine's, whose factors have so many bytes an
+ * element. */
+static double gemm_s(const struct wlb_machine *machine, double rate, double factor_bytes, double count, double rows,
+                     double depth, double columns)
 {
-	double flops = 2.0 * rows * depth * columns / rate;
+	double flops = count * 2.0 * rows * depth * columns / rate;
 	if (machine->gemm.rows_count > 0)
 		return fmax(machine->operation_s, flops / wlb_gemm_rate(&machine->gemm, rows, depth, columns));
 	if (machine->processors == 0)
@@ -67,12 +69,12 @@ static double gemm_s(const struct wlb_machine *machine, double rate, double fact
 	double bytes =
 		factor_bytes * (rows * depth + depth * columns) + wlb_machine_element_bytes(machine) * rows * columns;
 	return machine->operation_s +
-	       fmax(tiled_s(machine, rows, depth / rate, columns), bytes / machine->memory_bytes_per_s);
+	       fmax(tiled_s(machine, count, rows, depth / rate, columns), count * bytes / machine->memory_bytes_per_s);
 }
 
 double wlb_machine_gemm_s(const struct wlb_machine *machine, double rows, double depth, double columns)
 {
-	return gemm_s(machine, 1.0, wlb_machine_element_bytes(machine), rows, depth, columns);
+	return gemm_s(machine, 1.0, wlb_machine_element_bytes(machine), 1.0, rows, depth, columns);
 }
 
 double wlb_machine_fp8_rate(const struct wlb_machine *machine, enum wlb_fp8 fp8)
@@ -92,11 +94,17 @@ int wlb_machine_fp8_check(const struct wlb_machine *machine, enum wlb_fp8 fp8, s
 	                machine->name, fp8 == WLB_FP8_MXFP8 ? "mxfp8_rate" : "fp8_rate");
 }
 
+double wlb_machine_grouped_gemm_s(const struct wlb_machine *machine, enum wlb_fp8 fp8, double count, double rows,
+                                  double depth, double columns)
+{
+	double factor_bytes = fp8 == WLB_FP8_NONE ? wlb_machine_element_bytes(machine) : 1.0;
+	return gemm_s(machine, wlb_machine_fp8_rate(machine, fp8), factor_bytes, count, rows, depth, columns);
+}
+
 double wlb_machine_fp8_gemm_s(const struct wlb_machine *machine, enum wlb_fp8 fp8, double rows, double depth,
                               double columns)
 {
-	double factor_bytes = fp8 == WLB_FP8_NONE ? wlb_machine_element_bytes(machine) : 1.0;
-	return gemm_s(machine, wlb_machine_fp8_rate(machine, fp8), factor_bytes, rows, depth, columns);
+	return wlb_machine_grouped_gemm_s(machine, fp8, 1.0, rows, depth, columns);
 }
 
 double wlb_machine_gemm_most(const struct wlb_machine *machine)

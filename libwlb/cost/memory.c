@@ -10,24 +10,31 @@
 #include "libwlb/wlb.h"
 
 enum {
-	OPTIMIZER_BYTES = 12, /* float32 master weight and Adam's two moments */
-	/* Gradients that were summed in bfloat16, copied for Adam: Megatron-LM,
-	 * docs/source/api-guide/dist_optimizer.md, 4 + 16 / d bytes a parameter in place of 6 + 12 / d. */
+	/* Gradients that were summed in bfloat16, copied for moments of float32: Megatron-LM,
+	 * docs/source/api-guide/dist_optimizer.md, 4 + 16 / d bytes a parameter in place of 6 + 12 / d. They are there
+	 * from the end of the last backward pass to the next step's zero_grad (core/optimizer/distrib_optimizer.py),
+	 * when no activations are, a tensor for each parameter. DeepSpeed's are one tensor (runtime/zero/
+	 * stage_1_and_2.py), for which the allocator finds no room in what activations leave: beside them. */
 	MASTER_GRADIENT_BYTES = 4,
+	FLOAT32_STATES_BYTES = 12, /* master weight and Adam's two moments */
 	SCORE_BYTES = 5, /* of one query and key: scores and softmax, and a byte that the paper counts for dropout */
 	/* The same of transformers 5.24, eager attention of Llama: the softmax in float32 and its copy in bfloat16, as
 	 * torch.autograd.graph.saved_tensors_hooks shows. */
 	EAGER_SCORE_BYTES = 6,
-	FP8_CASTS_BYTES = 2,          /* a weight in 8 bits, and transposed (MXFP8: scaled along either dimension) */
 	BUCKET_PARAMETERS = 40000000, /* of one gradient reduction in flight (Megatron-LM's default bucket) */
 	/* That NCCL allocates for a communicator of more than two ranks: github.com/NVIDIA/nccl/issues/964, 4 A100. */
 	COMMUNICATOR_BYTES = 688 << 20,
 };
 
+/* An element in 8 bits, and its share of a byte of scale (Transformer Engine, constants.py: MXFP8_BLOCK_SCALING_SIZE).
+ */
+static const double mxfp8_bytes = 1.0 + 1.0 / 32.0;
+
 /* The values that the memory of a stage depends on. */
 struct stage_memory {
 	const struct wlb_plan *plan;
 	const struct wlb_model *model;
+	const struct wlb_machine *machine;
 	const struct wlb_cost_options *options;
 	double element_bytes;
 };
@@ -44,6 +51,32 @@ static double score_token_bytes(const struct stage_memory *w, int64_t longest)
 		return SCORE_BYTES * heads * (double)longest;
 	double copies = heads > groups ? 2.0 * (heads - groups) * (double)m->head_dim : 0.0;
 	return EAGER_SCORE_BYTES * heads * (double)longest + w->element_bytes * copies;
+}
+
+/* Elements of the rows that experts get of a token: each tensor-parallel rank has a whole one for each expert. */
+static double expert_rows(const struct stage_memory *w)
+{
+	const struct wlb_model *m = w->model;
+	return m->num_experts > 0 ? wlb_plan_token_experts(m) * (double)m->hidden_size * w->plan->layout.tp : 0.0;
+}
+
+/* The rows that experts get and, where they are weighted after it, those that they give. */
+static double kept_rows(const struct stage_memory *w)
+{
+	return (w->options->weighted_experts ? 1.0 : 2.0) * expert_rows(w);
+}
+
+/* Elements that one layer does not keep of a token since `modules` recompute them, beside the outputs of norms and
+ * gated products: what passes the gate, the rows of experts, queries, keys and values, of which there are so many. */
+static double module_elements(const struct stage_memory *w, unsigned modules, double queries_keys_values)
+{
+	const struct wlb_model *m = w->model;
+	unsigned whole = modules & (WLB_RECOMPUTE_MLP | WLB_RECOMPUTE_MOE | WLB_RECOMPUTE_SHARED_EXPERTS);
+	double gates = wlb_family(m->family)->ungated ? 1.0 : 2.0;
+	double elements = gates * wlb_plan_mlp_columns_again(m, whole);
+	if (modules & WLB_RECOMPUTE_MOE)
+		elements += kept_rows(w);
+	return modules & WLB_RECOMPUTE_MLA_UP_PROJ ? elements + queries_keys_values : elements;
 }
 
 /* Bytes that one layer keeps for the backward pass of one token, on all tensor-parallel ranks together. */
@@ -64,27 +97,31 @@ static double layer_token_bytes(const struct stage_memory *w, enum wlb_recompute
 		elements += 4.0 * hidden + (gated ? mlp : 0.0);
 	if (wlb_family(m->family)->qk_norm != WLB_QK_NORM_NONE) /* queries and keys before their norms */
 		elements += q + kv;
-	if (m->num_experts > 0) /* each tensor-parallel rank has a whole row for each expert, before it and after it */
-		elements += 2.0 * wlb_plan_token_experts(m) * (double)m->hidden_size * w->plan->layout.tp;
+	elements += kept_rows(w);
 	/* What latent attention makes queries, keys and values of, on each tensor-parallel rank. */
 	elements += (double)(m->q_lora_rank + m->kv_lora_rank + m->qk_rope_head_dim) * w->plan->layout.tp;
 	if (wlb_family(m->family)->norms == WLB_NORMS_BOTH) /* what attention and MLP gave, before their norms */
 		elements += 2.0 * hidden;
-	int released = recompute == WLB_RECOMPUTE_SELECTIVE && w->options->release_activations;
-	if (released)
-		elements -= 2.0 * hidden + mlp;
+	unsigned modules = wlb_plan_modules(recompute, w->options);
+	double norms = modules & WLB_RECOMPUTE_LAYERNORM ? 2.0 * hidden : 0.0;
+	double products = wlb_plan_mlp_columns_again(m, modules);
+	elements -= norms + products + module_elements(w, modules, q + 2.0 * kv);
 	double bytes = w->element_bytes * elements;
-	/* Attention's output is kept both for attention and, in 8 bits, for the product after it. */
+	/* Attention's output is kept both for attention and, in 8 bits, for the product after it; with experts the rows
+	 * of the second norm are kept for the product that chooses them, and theirs in 8 bits. */
+	double normed = modules & WLB_RECOMPUTE_LAYERNORM ? 0.0 : m->num_experts > 0 ? hidden : 2.0 * hidden;
+	normed += modules & WLB_RECOMPUTE_MOE ? 0.0 : expert_rows(w);
+	double input_bytes = w->options->fp8 == WLB_FP8_MXFP8 ? mxfp8_bytes : 1.0;
 	if (w->options->fp8 != WLB_FP8_NONE && w->options->fp8_inputs)
-		bytes += q - (released ? 0.0 : (w->element_bytes - 1.0) * (2.0 * hidden + mlp));
-	return recompute == WLB_RECOMPUTE_NONE ? bytes + score_token_bytes(w, longest) : bytes;
+		bytes += input_bytes * q - (w->element_bytes - input_bytes) * (normed + mlp - products);
+	int scores = (recompute & (WLB_RECOMPUTE_SELECTIVE | WLB_RECOMPUTE_CORE_ATTN)) == 0;
+	return scores ? bytes + score_token_bytes(w, longest) : bytes;
 }
 
-/* Bytes of all layers of the largest chunk, for a token. */
-static double chunk_token_bytes(const struct stage_memory *w, int32_t stage, int64_t longest)
+/* Bytes of all layers of a chunk, for a token. */
+static double chunk_token_bytes(const struct stage_memory *w, int32_t stage, int32_t chunk, int64_t longest)
 {
 	const struct wlb_plan *plan = w->plan;
-	int32_t chunk = wlb_plan_largest_chunk(plan, w->model, stage);
 	double layers = (double)wlb_plan_layers(plan, w->model, stage, chunk);
 	if (plan->recompute != WLB_RECOMPUTE_FULL)
 		return layers * layer_token_bytes(w, plan->recompute, longest);
@@ -93,16 +130,32 @@ static double chunk_token_bytes(const struct stage_memory *w, int32_t stage, int
 	       (layers - recomputed_layers) * layer_token_bytes(w, WLB_RECOMPUTE_SELECTIVE, longest);
 }
 
+/* Bytes of all chunks in flight, for a token of each. Where the embedding counts as a layer, the first of them, of
+ * which the most are in flight, has a layer less than the others. */
+static double chunks_token_bytes(const struct stage_memory *w, int32_t stage, int64_t longest)
+{
+	int32_t largest = wlb_plan_largest_chunk(w->plan, w->model, stage);
+	double largest_bytes = chunk_token_bytes(w, stage, largest, longest);
+	double bytes = (double)wlb_plan_in_flight(w->plan, stage) * largest_bytes;
+	if (largest > 0)
+		bytes -= (double)wlb_plan_first_in_flight(w->plan, stage) *
+		         (largest_bytes - chunk_token_bytes(w, stage, 0, longest));
+	return bytes;
+}
+
 static double activation_bytes(const struct stage_memory *w, int32_t stage, double rank_tokens, int64_t longest)
 {
 	const struct wlb_plan *plan = w->plan;
 	double hidden = (double)w->model->hidden_size, share = rank_tokens / plan->layout.tp;
 	double in_flight = (double)wlb_plan_in_flight(plan, stage);
-	double bytes = in_flight * share * chunk_token_bytes(w, stage, longest);
+	double bytes = share * chunks_token_bytes(w, stage, longest);
 	if (plan->recompute == WLB_RECOMPUTE_FULL) /* the one layer that is being recomputed */
 		bytes += share * layer_token_bytes(w, WLB_RECOMPUTE_SELECTIVE, longest);
-	if (plan->recompute != WLB_RECOMPUTE_NONE) /* the scores that are being recomputed */
+	if (plan->recompute == WLB_RECOMPUTE_FULL || plan->recompute == WLB_RECOMPUTE_SELECTIVE) /* their scores */
 		bytes += share * score_token_bytes(w, longest);
+	else /* what modules recompute of one layer */
+		bytes += share * (layer_token_bytes(w, WLB_RECOMPUTE_NONE, longest) -
+		                  layer_token_bytes(w, plan->recompute, longest));
 	if (w->options->keep_outputs)
 		bytes += in_flight * share * w->element_bytes * hidden;
 	if (stage == plan->layout.pp - 1)
@@ -148,13 +201,23 @@ static double logit_bytes(const struct stage_memory *w, int32_t stage, double ra
 	return w->options->logit_bytes * rows * (double)w->model->vocab_size / l->tp;
 }
 
+/* Bytes of a weight in 8 bits as products read it: forward, and transposed backward, for which Hopper needs a copy and
+ * what came after it does not (Transformer Engine, pytorch/utils.py: is_non_tn_fp8_gemm_supported). With scales of 32
+ * elements it is scaled along either dimension. Machines with such products are the later ones. */
+static double cast_bytes(const struct stage_memory *w)
+{
+	if (w->options->fp8 == WLB_FP8_MXFP8)
+		return 2.0 * mxfp8_bytes;
+	return w->machine->mxfp8_rate > 0.0 ? 1.0 : 2.0;
+}
+
 /* Weights of a stage in use, of which the rank has a shard with ZeRO-3. The buffers then have those of two layers. */
 static double weight_bytes(const struct stage_memory *w, int32_t stage, double parameters, double shard)
 {
 	if (w->plan->zero_stage >= 3)
 		return w->element_bytes * shard;
 	double bytes = w->element_bytes * parameters;
-	double casts = FP8_CASTS_BYTES - (w->options->fp8_parameters ? w->element_bytes : 0.0);
+	double casts = cast_bytes(w) - (w->options->fp8_parameters ? w->element_bytes : 0.0);
 	return w->options->fp8 == WLB_FP8_NONE ? bytes
 	                                       : bytes + casts * wlb_plan_stage_matrices(w->plan, w->model, stage);
 }
@@ -163,19 +226,21 @@ static double weight_bytes(const struct stage_memory *w, int32_t stage, double p
 static void set_states(const struct stage_memory *w, int32_t stage, double parameters, struct wlb_memory *memory)
 {
 	const struct wlb_plan *plan = w->plan;
+	const struct wlb_cost_options *o = w->options;
 	double shard = wlb_plan_shard(plan, parameters, wlb_plan_stage_experts(plan, w->model, stage));
-	double gradient = w->options->gradient_bytes;
-	double states = OPTIMIZER_BYTES + (gradient < MASTER_GRADIENT_BYTES ? MASTER_GRADIENT_BYTES : 0.0);
-	int masters_alone = plan->zero_stage >= 3 && w->options->gather_masters;
-	if (w->options->keep_gradients && gradient > w->element_bytes)
+	double gradient = o->gradient_bytes, states = o->optimizer_bytes;
+	double updated = plan->zero_stage >= 1 ? shard : parameters;
+	double passes = o->keep_gradients ? 0.0 : memory->activations + memory->logits;
+	int masters_alone = plan->zero_stage >= 3 && o->gather_masters;
+	if (o->keep_gradients && gradient > w->element_bytes)
 		gradient += w->element_bytes;
-	if (masters_alone) {
-		gradient = MASTER_GRADIENT_BYTES;
-		states = OPTIMIZER_BYTES;
-	}
+	if (masters_alone) /* of one type, as the masters and both moments are */
+		gradient = states / 3.0;
 	memory->weights = masters_alone ? 0.0 : weight_bytes(w, stage, parameters, shard);
 	memory->gradients = gradient * (plan->zero_stage >= 2 ? shard : parameters);
-	memory->optimizer = states * (plan->zero_stage >= 1 ? shard : parameters);
+	memory->optimizer = states * updated;
+	if (!masters_alone && gradient < MASTER_GRADIENT_BYTES && states >= FLOAT32_STATES_BYTES)
+		memory->optimizer += fmax(0.0, MASTER_GRADIENT_BYTES * updated - passes);
 }
 
 static struct wlb_memory megatron_memory(const struct stage_memory *w, int32_t stage, int64_t tokens, int64_t longest)
@@ -208,7 +273,7 @@ struct wlb_memory wlb_memory_stage_of(const struct wlb_plan *plan, const struct 
                                       const struct wlb_machine *machine, const struct wlb_cost_options *options,
                                       int32_t stage, int64_t tokens, int64_t longest)
 {
-	const struct stage_memory w = {plan, model, options, wlb_machine_element_bytes(machine)};
+	const struct stage_memory w = {plan, model, machine, options, wlb_machine_element_bytes(machine)};
 	struct wlb_memory memory =
 		options->trainer == WLB_COST_WORKER
 			? wlb_worker_memory(plan, model, w.element_bytes, options->gradient_bytes, stage, tokens)

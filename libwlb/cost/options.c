@@ -4,8 +4,9 @@
 /* The share that --tp-comm-overlap hides is calibrated to the Megatron Core H100 table (docs/results/planner.md). */
 static const struct wlb_overlap tp_overlap = {0.85, 0.85};
 
-/* wlb-worker over NCCL (worker/model/layer.c): backward, one of two gathers and the sum of each half of a layer. */
-static const struct wlb_overlap worker_tp_overlap = {0.0, 4.0 / 6.0}, worker_cp_overlap = {0.0, 1.0};
+/* wlb-worker over NCCL (worker/model/layer.c): of tensor parallelism backward one of two gathers and the sum of each
+ * half of a layer; of context parallelism what fits beside one product. */
+static const struct wlb_overlap worker_tp_overlap = {0.0, 4.0 / 6.0}, worker_cp_overlap = {1.0, 1.0};
 
 /* Of a process of PyTorch on an A100 of 80 GB, by what it has in use less what its allocator reserves:
  * github.com/lianqi1008/Control-GIC/issues/6, github.com/TianheWu/CoSeR/issues/10. */
@@ -28,6 +29,7 @@ void wlb_cost_options_init(struct wlb_cost_options *options)
 		.fragmentation = 0.06, /* as libwlb/trainers/megatron.json */
 		.context_bytes = context_bytes,
 		.fp8_inputs = 1,
+		.optimizer_bytes = 12.0,
 	};
 }
 
@@ -64,9 +66,12 @@ static int check_numbers(const struct wlb_cost_options *o, struct wlb_error *err
 		double value, least, most;
 	} numbers[] = {
 		{"growth", o->growth, 0.0, 0.1},
+		{"halved_rows", (double)o->halved_rows, 0.0, o->trainer == WLB_COST_WORKER ? 0x1p30 : 0.0},
 		{"logit_bytes", o->logit_bytes, o->trainer == WLB_COST_WORKER ? 0.0 : 2.0, 16.0},
+		{"optimizer_bytes", o->optimizer_bytes, o->trainer == WLB_COST_WORKER ? 0.0 : 4.0, 12.0},
 		{"fragmentation", o->fragmentation, 0.0, 1.0},
 		{"context_bytes", o->context_bytes, 0.0, 0x1p36},
+		{"exchange_processors", o->exchange_processors, 0.0, 1024.0},
 	};
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
 		if (!(numbers[i].value >= numbers[i].least && numbers[i].value <= numbers[i].most))

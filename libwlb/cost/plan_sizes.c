@@ -26,6 +26,29 @@ double wlb_plan_mlp_columns(const struct wlb_model *m)
 	       (1.0 - share) * (double)m->dense_intermediate_size;
 }
 
+unsigned wlb_plan_modules(enum wlb_recompute set, const struct wlb_cost_options *options)
+{
+	if (set != WLB_RECOMPUTE_SELECTIVE && set != WLB_RECOMPUTE_FULL)
+		return set;
+	if (options->trainer == WLB_COST_WORKER)
+		return WLB_RECOMPUTE_LAYERNORM;
+	return options->release_activations ? WLB_RECOMPUTE_LAYERNORM | WLB_RECOMPUTE_ACT : 0;
+}
+
+double wlb_plan_mlp_columns_again(const struct wlb_model *m, unsigned modules)
+{
+	double share = wlb_model_expert_layers_share(m);
+	int64_t dense = m->num_experts == 0 ? m->intermediate_size : m->dense_intermediate_size;
+	int64_t experts = m->num_experts_per_tok * m->intermediate_size, shared = m->shared_intermediate_size;
+	if (!(modules & (WLB_RECOMPUTE_ACT | WLB_RECOMPUTE_MOE | WLB_RECOMPUTE_MOE_ACT)))
+		experts = 0;
+	if (!(modules & (WLB_RECOMPUTE_ACT | WLB_RECOMPUTE_MOE | WLB_RECOMPUTE_SHARED_EXPERTS)))
+		shared = 0;
+	if (!(modules & (WLB_RECOMPUTE_ACT | WLB_RECOMPUTE_MLP)))
+		dense = 0;
+	return share * (double)(experts + shared) + (1.0 - share) * (double)dense;
+}
+
 double wlb_plan_kv_width(const struct wlb_plan *plan, const struct wlb_model *m)
 {
 	int64_t tp = plan->layout.tp;
@@ -92,6 +115,11 @@ static struct layers layers_of_stage(const struct wlb_plan *plan, const struct w
 int32_t wlb_plan_expert_ranks(const struct wlb_plan *plan)
 {
 	return plan->ep > 1 ? plan->ep : 1;
+}
+
+int32_t wlb_plan_document_ranks(const struct wlb_plan *plan)
+{
+	return plan->layout.cp * (plan->dynamic_cp > 0 ? plan->layout.dp : 1);
 }
 
 /* The experts of the layers on a rank. */

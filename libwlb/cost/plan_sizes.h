@@ -16,6 +16,13 @@ double wlb_plan_token_experts(const struct wlb_model *model);
 /* The columns of all MLPs that compute a token in the mean layer. */
 double wlb_plan_mlp_columns(const struct wlb_model *model);
 
+/* The modules (bits of enum wlb_recompute) that a set recomputes in a layer that is not recomputed as a whole: with
+ * SELECTIVE, and with FULL in the other layers, those that the program recomputes then. */
+unsigned wlb_plan_modules(enum wlb_recompute set, const struct wlb_cost_options *options);
+
+/* Of the columns of wlb_plan_mlp_columns, those of the MLPs of which `modules` recompute something. */
+double wlb_plan_mlp_columns_again(const struct wlb_model *model, unsigned modules);
+
 /* Width of the keys (or the values) that one tensor-parallel rank holds. */
 double wlb_plan_kv_width(const struct wlb_plan *plan, const struct wlb_model *model);
 
@@ -29,6 +36,9 @@ double wlb_plan_stage_parameters(const struct wlb_plan *plan, const struct wlb_m
 
 /* Ranks that divide the experts, at least 1. */
 int32_t wlb_plan_expert_ranks(const struct wlb_plan *plan);
+
+/* Ranks that have parts of the documents of a micro-batch, and exchange keys and values, at least 1. */
+int32_t wlb_plan_document_ranks(const struct wlb_plan *plan);
 
 /* Of these parameters, those that only dp x cp / ep ranks hold: the experts, where ep is above 1. */
 double wlb_plan_chunk_experts(const struct wlb_plan *plan, const struct wlb_model *model, int32_t stage, int32_t chunk);

@@ -69,7 +69,7 @@ static struct sizes sizes_of(const struct wlb_plan *plan, const struct wlb_model
 		.master = fmax(element_bytes, 4.0),
 		.rows = share * tp,
 		.share = share,
-		.has_exchanges = plan->layout.cp * (plan->dynamic_cp > 0 ? plan->layout.dp : 1) > 1,
+		.has_exchanges = wlb_plan_document_ranks(plan) > 1,
 		.key_ranks = key_ranks,
 		.keys = plan->dynamic_cp > 0 ? key_ranks * rank_tokens : (double)tokens,
 		.hidden = (double)m->hidden_size,
@@ -180,6 +180,29 @@ static double buffer_bytes(const struct sizes *s)
 	return s->element * elements + (s->is_last ? s->master * s->share : 0.0) + layer_bytes(s);
 }
 
+/* Elements that a rank has of gradients: of all parameters, or with ZeRO stage 2 of the parameters whose gradients are
+ * kept and of the two neighbours that are largest among the other buckets (worker/model/buckets.c). *part: of the
+ * largest of these, which is received and added where the step has several micro-batches. */
+static double gradient_elements(const struct sizes *s, double parameters, double *part)
+{
+	const struct wlb_plan *plan = s->plan;
+	const struct wlb_model *m = s->model;
+	double shards = (double)plan->layout.dp * plan->layout.cp;
+	*part = 0.0;
+	if (plan->zero_stage < 2 || shards == 1.0)
+		return parameters;
+	double layers = (double)wlb_plan_stage_layers(plan, m, s->stage);
+	double matrices = wlb_plan_stage_matrices(plan, m, s->stage) / layers;
+	if (m->num_key_value_heads < plan->layout.tp) /* several ranks have the same keys and values: these are kept */
+		matrices -= 2.0 * s->hidden * s->kv;
+	double table = m->tie_word_embeddings ? 0.0 : (double)m->vocab_size * s->hidden / plan->layout.tp;
+	double together = fmin(layers, ceil(WLB_BUCKET_ELEMENTS / matrices));
+	double bucket = together * matrices, next = fmin(layers - together, together) * matrices;
+	if (plan->micro_batches > 1)
+		*part = fmax(table, bucket) / shards;
+	return parameters - layers * matrices - 2.0 * table + bucket + fmax(table, next);
+}
+
 struct wlb_memory wlb_worker_memory(const struct wlb_plan *plan, const struct wlb_model *model, double element_bytes,
                                     double gradient_bytes, int32_t stage, int64_t tokens)
 {
@@ -188,16 +211,16 @@ struct wlb_memory wlb_worker_memory(const struct wlb_plan *plan, const struct wl
 	double shards = (double)plan->layout.dp * plan->layout.cp;
 	/* Adam's two moments and, where the weights in use are smaller than the masters, what is left of these. */
 	double states = 2.0 * s.master + fmax(0.0, s.master - element_bytes);
-	double sums = shards > 1.0 ? gradient_bytes * parameters / shards
-	                           : 0.0;                    /* this rank's part of the reduced gradients */
-	double saved = 3.0 * s.master * parameters / shards; /* masters and two moments */
+	double part, gradients = gradient_elements(&s, parameters, &part);
+	double sums = shards > 1.0 ? parameters / shards : 0.0; /* this rank's part of the reduced gradients */
+	double saved = 3.0 * s.master * parameters / shards;    /* masters and two moments */
 	return (struct wlb_memory){
 		.weights = element_bytes * parameters,
-		.gradients = gradient_bytes * parameters,
+		.gradients = gradient_bytes * gradients,
 		.optimizer = states * parameters / shards,
 		.activations = activation_bytes(&s),
 		.logits = logit_bytes(&s),
-		.buffers = buffer_bytes(&s) + sums,
+		.buffers = buffer_bytes(&s) + gradient_bytes * (sums + part),
 		.saved = saved,
 		/* Two near checkpoints while the second is written, each with the copy of another rank, which is also
 	         * received before it is written. */

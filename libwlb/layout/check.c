@@ -149,10 +149,12 @@ int wlb_plan_check(const struct wlb_plan *plan, const struct wlb_model *model, s
 	if (plan->zero_stage < 0 || plan->zero_stage > 3)
 		return refuse_plan(plan, "zero must be 0 to 3", error);
 	if (plan->zero_stage > 1 && l->pp > 1)
-		return refuse_plan(plan, "zero 2 and 3 need pp 1: a pipeline keeps gradients over its micro-batches",
-		                   error);
-	if (plan->recompute < WLB_RECOMPUTE_NONE || plan->recompute > WLB_RECOMPUTE_FULL)
-		return refuse_plan(plan, "recompute must be none, selective or full", error);
+		return refuse_plan(
+			plan,
+			"zero 2 and 3 need pp 1: a pipeline keeps gradients over its micro-batches; use zero 1 or pp 1",
+			error);
+	if (wlb_recompute_set_check(plan->recompute, model, NULL, error) < 0)
+		return -1;
 	if (plan->recompute_layers < 0)
 		return refuse_plan(plan, "recompute_layers must not be negative", error);
 	if (plan->shared_head < 0 || plan->shared_head > 1 || (plan->shared_head == 1 && l->pp == 1))

@@ -71,6 +71,19 @@ int64_t wlb_plan_in_flight(const struct wlb_plan *plan, int32_t stage)
 	return in_flight < total ? in_flight : total;
 }
 
+/* Returns how many of the first `passes` forward (or backward) passes of a stage are in the chunk that they begin with.
+ */
+static int64_t in_first_chunk(const struct wlb_plan *plan, int64_t passes)
+{
+	int64_t pp = plan->layout.pp, round = pp * plan->interleave, within = passes % round;
+	return plan->interleave == 1 ? passes : passes / round * pp + (within < pp ? within : pp);
+}
+
+int64_t wlb_plan_first_in_flight(const struct wlb_plan *plan, int32_t stage)
+{
+	return in_first_chunk(plan, wlb_plan_in_flight(plan, stage));
+}
+
 /* The index-th forward (or backward) pass of any stage: pp micro-batches go through a chunk, then the next chunk. */
 static struct wlb_pass pass_of(const struct wlb_plan *plan, int64_t index, int32_t backward)
 {
@@ -119,12 +132,7 @@ static int64_t head_lead(const struct wlb_plan *plan, int32_t stage)
 /* Returns the micro-batches whose backward pass in the model's last chunk is before backward pass `index`. */
 static int64_t heads_before(const struct wlb_plan *plan, int64_t index)
 {
-	int64_t pp = plan->layout.pp, v = plan->interleave, m = plan->micro_batches;
-	if (index <= 0)
-		return 0;
-	int64_t within = index % (pp * v), heads = index;
-	if (v > 1)
-		heads = index / (pp * v) * pp + (within < pp ? within : pp);
+	int64_t m = plan->micro_batches, heads = index > 0 ? in_first_chunk(plan, index) : 0;
 	return heads < m ? heads : m;
 }
 

@@ -187,7 +187,7 @@ static int fail_to_fit(const struct choice *choice, struct wlb_error *error)
 			c = &choice->misfits[i]->candidate;
 	wlb_layout_format(&c->plan.layout, layout, sizeof(layout));
 	const struct wlb_memory *m = &c->memory;
-	int can_shard_more = search->options.cost.trainer != WLB_COST_WORKER && search->options.zero_stage < 3;
+	int can_shard_more = search->options.zero_stage < (search->options.cost.trainer == WLB_COST_WORKER ? 2 : 3);
 	return wlb_fail(error,
 	                "none of %zu layouts fits: %s misses least, stage %d needs %.1f GB (weights, gradients and "
 	                "optimizer %.1f, activations and logits %.1f, buffers %.1f, beside what is allocated %.1f) and "

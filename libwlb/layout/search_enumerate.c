@@ -17,7 +17,7 @@ static int64_t slots_of(const struct wlb_search *search, int32_t tp)
 	return slots;
 }
 
-enum { FEW_WINDOWS = 4 }; /* in a micro-batch: 1, 2 and 4 are always tried */
+enum { FEW_WINDOWS = 4 }; /* in a micro-batch: so many are tried on any number of stages */
 
 static int add(struct wlb_search *search, const struct wlb_search_plan *plan, struct wlb_error *error)
 {
@@ -101,15 +101,16 @@ static int misfits(const struct wlb_search *search, size_t count)
 	return search->count > count && search->plans[search->count - 1].candidate.missing_bytes > 0.0;
 }
 
-/* Returns the number of windows of a micro-batch to try after `windows`: wlb-worker's are measured up to four
- * (docs/results/auto.md); others take any that divides a replica's share of the batch and leaves each stage a
- * micro-batch. */
+/* Returns the number of windows of a micro-batch to try after `windows`: of wlb-worker's 1, 2 and 4 are measured
+ * (docs/results/auto.md); others take any that divides a replica's share of the batch, of more than a few those that
+ * leave each stage a micro-batch. */
 static int32_t next_windows(const struct wlb_search *search, const struct wlb_plan *plan, int32_t windows)
 {
-	int32_t each = search->options.global_batch / plan->layout.dp / plan->layout.pp;
-	if (search->options.cost.trainer == WLB_COST_WORKER || windows < FEW_WINDOWS)
+	int32_t most = search->options.global_batch / plan->layout.dp / plan->layout.pp;
+	if (search->options.cost.trainer == WLB_COST_WORKER)
 		return windows < FEW_WINDOWS ? 2 * windows : INT32_MAX;
-	for (windows++; windows <= each; windows++)
+	most = most > FEW_WINDOWS ? most : FEW_WINDOWS;
+	for (windows++; windows <= most; windows++)
 		if (takes_micro_batches(&search->options, plan, windows))
 			return windows;
 	return INT32_MAX;

@@ -87,8 +87,9 @@ int wlb_search_check_fixed(const struct wlb_search *search, struct wlb_error *er
 			embedding, loss, layers - 1);
 	if (fixed->shared_head < -1 || fixed->shared_head > 1)
 		return wlb_fail(error, "shared_head is %d: it must be -1, 0 or 1", fixed->shared_head);
-	if (fixed->recompute < -1 || fixed->recompute > WLB_RECOMPUTE_FULL)
-		return wlb_fail(error, "recompute %d is fixed: it must be none, selective or full", fixed->recompute);
+	if (fixed->recompute != -1 &&
+	    wlb_recompute_set_check((enum wlb_recompute)fixed->recompute, model, &search->options.cost, error) < 0)
+		return -1;
 	if (fixed->recompute_layers < 0 || (fixed->recompute_layers > 0 && fixed->recompute != WLB_RECOMPUTE_FULL))
 		return wlb_fail(error, "recompute_layers %d is fixed: it must be positive, and recompute full",
 		                fixed->recompute_layers);

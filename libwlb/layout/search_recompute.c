@@ -70,16 +70,31 @@ enum wlb_recompute wlb_search_least_recompute(const struct wlb_search *search, c
 	return least_bytes > search->machine.memory_bytes ? WLB_RECOMPUTE_FULL : WLB_RECOMPUTE_NONE;
 }
 
+/* Returns the set that is tried after `set`; *next counts those of the options that were tried or left out. */
+static enum wlb_recompute more_recomputed(const struct wlb_search *search, enum wlb_recompute set, int *next)
+{
+	const int32_t *sets = search->options.cost.recompute_sets;
+	if (set == WLB_RECOMPUTE_NONE)
+		return WLB_RECOMPUTE_SELECTIVE;
+	while (*next < WLB_RECOMPUTE_SETS && sets[*next] != 0) {
+		set = (enum wlb_recompute)sets[(*next)++];
+		if (wlb_recompute_set_check(set, &search->model, NULL, NULL) == 0)
+			return set;
+	}
+	return WLB_RECOMPUTE_FULL;
+}
+
 void wlb_search_recompute(const struct wlb_search *search, enum wlb_recompute least, struct wlb_candidate *c)
 {
 	const struct wlb_search_options *options = &search->options;
-	int fixed = options->fixed.recompute, most = fixed >= 0 ? fixed : WLB_RECOMPUTE_FULL;
+	int fixed = options->fixed.recompute, next = 0;
+	enum wlb_recompute most = fixed >= 0 ? (enum wlb_recompute)fixed : WLB_RECOMPUTE_FULL;
 	c->plan.recompute_layers = options->fixed.recompute_layers;
-	for (int r = fixed >= 0 ? fixed : (int)least; r <= most; r++) {
-		c->plan.recompute = (enum wlb_recompute)r;
+	c->plan.recompute = fixed >= 0 ? most : least;
+	set_memory(search, c);
+	while (c->missing_bytes > 0.0 && c->plan.recompute != most) {
+		c->plan.recompute = more_recomputed(search, c->plan.recompute, &next);
 		set_memory(search, c);
-		if (c->missing_bytes == 0.0)
-			break;
 	}
 	if (fixed < 0 && c->plan.recompute == WLB_RECOMPUTE_FULL && c->missing_bytes == 0.0)
 		recompute_fewest(search, c);

@@ -57,10 +57,20 @@ enum { WLB_SEARCH_PACKINGS = 128 };
 struct wlb_search_layer {
 	struct wlb_layout layout;
 	int32_t ep;
+	int hides_exchange;                /* wlb_layer_hides_exchange of the plan */
 	struct wlb_seconds pass_s, keys_s; /* computation and what tp and ep add; gathering keys and values */
 	double again_s;                    /* of a forward pass that is computed again */
 	double head_s;
 };
+
+/* What the products of a layer take beyond the least time in a micro-batch of so many tokens of a rank. */
+struct wlb_search_products {
+	int32_t tp, ep; /* tp is 0 before they are set */
+	double tokens;
+	struct wlb_seconds beyond_s;
+};
+
+enum { WLB_SEARCH_PRODUCTS = 64 }; /* kept, one for each number of micro-batches that is equal by modulo */
 
 struct wlb_search {
 	struct wlb_model model;
@@ -80,6 +90,7 @@ struct wlb_search {
 	int32_t most_usable;
 	int32_t gpus;                  /* usable, of all nodes */
 	struct wlb_search_layer layer; /* of the layout whose bound was set last; tp is 0 before */
+	struct wlb_search_products products[WLB_SEARCH_PRODUCTS];
 	struct wlb_search_plan *plans; /* those with the same tp, cp and pp follow each other */
 	size_t count, capacity;
 	size_t dropped; /* plans that do not fit, beyond those of their layout that a result can have */

@@ -120,7 +120,7 @@ static int allocate(struct wlb_sim *sim)
 {
 	const struct wlb_plan *plan = &sim->options.plan;
 	size_t pp = (size_t)plan->layout.pp, dp = (size_t)plan->layout.dp;
-	size_t ranks = (size_t)plan->layout.cp * (plan->dynamic_cp > 0 ? dp : 1); /* of a micro-batch */
+	size_t ranks = (size_t)wlb_plan_document_ranks(plan);
 	size_t passes = wlb_sim_pipeline_passes(plan), m = (size_t)plan->micro_batches;
 	size_t chunks = pp * (size_t)plan->interleave;
 	struct wlb_sim_pipeline *p = &sim->pipeline;
@@ -167,6 +167,7 @@ struct wlb_sim *wlb_sim_new(const struct wlb_model *model, const struct wlb_mach
 {
 	if (wlb_model_check(model, error) < 0 || wlb_machine_check(machine, error) < 0 ||
 	    wlb_plan_check(&options->plan, model, error) < 0 || check_options(options, error) < 0 ||
+	    wlb_recompute_set_check(options->plan.recompute, model, &options->cost, error) < 0 ||
 	    wlb_machine_fp8_check(machine, options->cost.fp8, error) < 0)
 		return NULL;
 	struct wlb_sim *sim = calloc(1, sizeof(*sim));

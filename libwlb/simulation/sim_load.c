@@ -1,4 +1,5 @@
 /* Computes the load of a micro-batch: the seconds of one layer, from its documents. */
+#include "libwlb/cost/halves.h"
 #include "libwlb/cost/plan_sizes.h"
 #include "libwlb/pairs.h"
 #include "libwlb/simulation/sim_state.h"
@@ -95,6 +96,18 @@ static double exposed_s(double communication_s, double computation_s, double sha
 	return communication_s - hidden_s;
 }
 
+/* Returns the blocks of a layer that are MLPs which modules recompute as a whole, in the mean layer. */
+static double blocks_again(const struct wlb_sim *sim, int all_have_mlp)
+{
+	double share = wlb_model_expert_layers_share(&sim->model), blocks = 0.0;
+	unsigned modules = wlb_plan_modules(sim->options.plan.recompute, &sim->options.cost);
+	if (modules & WLB_RECOMPUTE_MLP)
+		blocks += 1.0 - share;
+	if ((modules & (WLB_RECOMPUTE_MOE | WLB_RECOMPUTE_SHARED_EXPERTS)) && all_have_mlp)
+		blocks += share;
+	return blocks;
+}
+
 /* Sets the collectives over tensor-parallel ranks: of attention and MLP, beside products as far as the trainer does so.
  * Those of experts on other ranks are between products, and of each expert's row (Megatron-LM's dispatcher "alltoall"
  * gathers them after they arrived, keeps them for the backward pass, and scatters the sums before they are sent back):
@@ -114,18 +127,60 @@ static void add_tp(const struct wlb_sim *sim, struct wlb_sim_load *load, struct 
 	load->tp.backward = experts_s + exposed_s(blocks * (gathers * tp.gather + tp.reduce), products.backward,
 	                                          cost->tp_overlap.backward);
 	/* What ends early does not scatter the sums of the last block. */
-	if (sim->options.plan.recompute == WLB_RECOMPUTE_FULL)
+	if (sim->options.plan.recompute == WLB_RECOMPUTE_FULL) {
 		load->tp_recompute_s =
 			experts_s + exposed_s(blocks * tp.gather + (cost->early_stop ? 1.0 : blocks) * tp.reduce,
 		                              products.forward, cost->tp_overlap.forward);
+		return;
+	}
+	double again = blocks_again(sim, all_have_mlp);
+	load->tp_recompute_s = exposed_s(again * (tp.gather + tp.reduce), products.forward, cost->tp_overlap.forward);
+	if (sim->options.plan.recompute & WLB_RECOMPUTE_MOE)
+		load->tp_recompute_s += experts_s;
+}
+
+/* Returns the seconds that an exchange of rows with experts adds to a pass of one direction. It runs beside that of
+ * another micro-batch in the other direction, whose computation takes computation_s, but in the first forward passes
+ * and the last backward passes, which have no other beside them: as many as the first stage has in flight (Megatron-LM,
+ * core/pipeline_parallel/combined_1f1b.py). */
+static double exchange_adds_s(const struct wlb_sim *sim, double exchange_s, double computation_s)
+{
+	const struct wlb_plan *plan = &sim->options.plan;
+	if (!wlb_layer_hides_exchange(&sim->cost))
+		return exchange_s;
+	double alone = (double)wlb_plan_in_flight(plan, 0) / ((double)plan->micro_batches * plan->interleave);
+	double beside_s = exposed_s(exchange_s, computation_s, 1.0) + wlb_layer_exchange_lost_s(&sim->cost, exchange_s);
+	return alone * exchange_s + (1.0 - alone) * beside_s;
+}
+
+/* Sets the same where wlb-worker has the rows in halves. Over messages that block nothing is hidden. */
+static void add_halved_tp(const struct wlb_sim *sim, struct wlb_sim_load *load, double rank_tokens)
+{
+	double element = wlb_machine_element_bytes(&sim->machine);
+	struct collectives half = tp_collectives_s(sim, rank_tokens / 2.0, element);
+	if (sim->machine.blocking_messages) {
+		add_tp(sim, load, (struct wlb_seconds){0}, (struct collectives){2.0 * half.gather, 2.0 * half.reduce},
+		       (struct collectives){0});
+		return;
+	}
+	struct wlb_halved_rows halved =
+		wlb_layer_halved_rows(&sim->cost, rank_tokens, half.gather, half.reduce, load->attention.backward);
+	load->tp = halved.exposed;
+	load->begin_tp = (struct wlb_seconds){half.gather, half.gather};
+	if (sim->options.plan.recompute == WLB_RECOMPUTE_FULL) {
+		load->tp_recompute_s = halved.again_s;
+		load->begin_tp.backward = 0.0; /* in again_s */
+	}
 }
 
 /* Communication of one layer: tensor parallelism gathers and scatters before and after attention and MLP, and gathers
  * both inputs once more in the backward pass (Korthikanti et al. 2022, Megatron-LM), unless each rank has whole rows;
  * context parallelism gathers keys and values, and scatters their gradients after they were gathered again (Dubey et
- * al. 2024). wlb-worker keeps the gathered keys, unless it recomputes; it copies what it gathers into the order of
- * documents, and back, and sets the gradients of all keys and values to 0 first. It scatters gradients beside the
- * product that gives the gradient of the weights of attention's output. */
+ * al. 2024), beside attention over those that have arrived as far as the trainer does so. wlb-worker keeps the gathered
+ * keys, unless it recomputes; it copies what it gathers into the order of documents, and back, and sets the gradients
+ * of all keys and values to 0 first. It gathers beside the product of the queries and their rotary embedding (again
+ * beside a product as large: the gradient of attention's output), and scatters gradients beside the product that gives
+ * the gradient of the weights of attention's output. */
 static void add_communication(const struct wlb_sim *sim, struct wlb_sim_load *load, struct wlb_seconds products,
                               double rank_tokens, const struct wlb_sim_keys *keys)
 {
@@ -135,35 +190,39 @@ static void add_communication(const struct wlb_sim *sim, struct wlb_sim_load *lo
 	double element = wlb_machine_element_bytes(&sim->machine);
 	struct collectives tp = tp_collectives_s(sim, rank_tokens, wlb_layer_gathered_bytes(&sim->cost));
 	struct collectives whole = tp_collectives_s(sim, rank_tokens, element);
-	add_tp(sim, load, products, tp, whole);
+	double pieces = wlb_layer_halves_rows(&sim->cost, rank_tokens) ? 2.0 : 1.0;
+	if (pieces > 1.0)
+		add_halved_tp(sim, load, rank_tokens);
+	else
+		add_tp(sim, load, products, tp, whole);
 	double exchange_s = wlb_layer_exchange_s(&sim->cost, rank_tokens, sim->ep_crosses);
-	load->ep = (struct wlb_seconds){exchange_s, exchange_s};
-	double both_s = keys->gather_s + keys->reduce_s;
-	struct wlb_overlap hidden = cost->cp_overlap;
-	double cp_s = (1.0 - hidden.forward) * keys->gather_s, back_s = (1.0 - hidden.backward) * both_s;
-	if (sim->options.ring) {
-		double later = (l->cp - 1.0) / l->cp; /* of the keys, which arrive beside attention over others */
-		cp_s = exposed_s(keys->gather_s, later * load->attention.forward, 1.0);
-		back_s = exposed_s(both_s, later * load->attention.backward, 1.0);
-	}
-	if (worker)
+	load->ep = (struct wlb_seconds){exchange_adds_s(sim, exchange_s, load->compute.backward),
+	                                exchange_adds_s(sim, exchange_s, load->compute.forward)};
+	struct wlb_overlap hidden = sim->options.ring ? (struct wlb_overlap){1.0, 1.0} : cost->cp_overlap;
+	double later = (l->cp - 1.0) / l->cp; /* of the keys, which arrive beside attention over others */
+	double cp_s = exposed_s(keys->gather_s, later * load->attention.forward, hidden.forward);
+	double back_s = exposed_s(keys->gather_s + keys->reduce_s, later * load->attention.backward, hidden.backward);
+	if (worker) {
+		cp_s = exposed_s(keys->gather_s, wlb_layer_queries_s(&sim->cost, rank_tokens), hidden.forward);
 		back_s = exposed_s(keys->reduce_s, wlb_layer_output_d_w_s(&sim->cost, rank_tokens), hidden.backward);
-	load->cp = (struct wlb_seconds){cp_s, back_s};
+	}
 	if (worker && sim->ranks > 1) {
 		double elements = keys->bytes / element;
 		double order_s = wlb_machine_op_s(&sim->machine, WLB_OP_GATHER_ROWS, elements);
 		cp_s += order_s;
-		load->cp.forward = cp_s;
-		load->cp.backward += order_s + wlb_machine_op_s(&sim->machine, WLB_OP_ZERO, elements);
+		back_s += order_s + wlb_machine_op_s(&sim->machine, WLB_OP_ZERO, elements);
 	}
+	load->cp = (struct wlb_seconds){cp_s, back_s};
 	load->beyond_cp_s = worker ? cp_s : 0.0;
-	if (sim->options.plan.recompute == WLB_RECOMPUTE_FULL ||
+	if ((sim->options.plan.recompute & (WLB_RECOMPUTE_FULL | WLB_RECOMPUTE_CORE_ATTN)) ||
 	    (worker && sim->options.plan.recompute == WLB_RECOMPUTE_SELECTIVE))
 		load->cp_recompute_s = cp_s;
 	/* These have no product of their size beside them. */
-	struct collectives head = tp_collectives_s(sim, head_tokens(sim, rank_tokens), element);
-	load->head_tp = (struct wlb_seconds){head.gather, head.gather + head.reduce};
-	load->embedding_tp = (struct wlb_seconds){whole.reduce, whole.gather};
+	double head_pieces = sim->options.plan.shared_head ? 1.0 : pieces; /* a share is in one half, or nearly */
+	struct collectives head = tp_collectives_s(sim, head_tokens(sim, rank_tokens) / head_pieces, element);
+	struct collectives piece = tp_collectives_s(sim, rank_tokens / pieces, element);
+	load->head_tp = (struct wlb_seconds){head_pieces * head.gather, head_pieces * (head.gather + head.reduce)};
+	load->embedding_tp = (struct wlb_seconds){pieces * piece.reduce, pieces * piece.gather};
 	load->send_bytes = rank_tokens * (double)sim->model.hidden_size * element / l->tp;
 }
 
@@ -260,9 +319,9 @@ void wlb_sim_load(struct wlb_sim *sim, size_t count, struct wlb_sim_load *load)
 		double last_s = sim->options.cost.early_stop ? wlb_layer_last_s(&sim->cost, rank_tokens) : 0.0;
 		load->recompute_s = load->compute.forward - last_s;
 		load->recompute_mean_s = load->mean.forward - last_s;
-		load->beyond_s = wlb_layer_selective_s(&sim->cost, rank_tokens);
-	} else if (sim->options.plan.recompute == WLB_RECOMPUTE_SELECTIVE) {
-		load->recompute_s = load->recompute_mean_s = wlb_layer_selective_s(&sim->cost, rank_tokens);
+		load->beyond_s = wlb_layer_modules_s(&sim->cost, rank_tokens);
+	} else {
+		load->recompute_s = load->recompute_mean_s = wlb_layer_modules_s(&sim->cost, rank_tokens);
 	}
 	load->head = wlb_head_s(&sim->cost, head_tokens(sim, rank_tokens));
 	load->embedding = wlb_embedding_s(&sim->cost, rank_tokens);
@@ -283,8 +342,10 @@ void wlb_sim_set_token_s(struct wlb_sim *sim)
 	int exposed = sim->options.attention == WLB_SIM_SHARDED && !sim->options.ring;
 	struct wlb_sim_keys keys = wlb_sim_group_keys(sim, cp, exposed ? window * sim->kv_token_bytes : 0.0);
 	struct wlb_sim_keys none = wlb_sim_group_keys(sim, cp, 0.0);
-	struct wlb_sim_load load = {0}, empty = {0};
+	/* Documents that exchange keys are long: their attention hides what the trainer runs beside it. */
+	struct wlb_sim_load load = {.attention = {INFINITY, INFINITY}}, empty = load;
 	struct wlb_seconds products, linear = wlb_sim_linear_s(sim, ceil(window / cp), &products);
+	load.compute = linear;
 	add_communication(sim, &load, products, ceil(window / cp), &keys);
 	/* Latencies belong to the micro-batch and do not depend on its documents. */
 	add_communication(sim, &empty, products, 0.0, &none);

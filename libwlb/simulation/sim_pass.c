@@ -120,20 +120,21 @@ double wlb_sim_exposed_s(double communication_s, double computation_s, double pi
 void wlb_sim_set_layers(struct wlb_sim *sim)
 {
 	const struct wlb_plan *plan = &sim->options.plan;
-	int full = plan->recompute == WLB_RECOMPUTE_FULL;
+	int full = plan->recompute == WLB_RECOMPUTE_FULL, moe = (plan->recompute & WLB_RECOMPUTE_MOE) != 0;
 	for (int32_t c = 0; c < plan->interleave; c++)
 		for (int32_t s = 0; s < plan->layout.pp; s++) {
 			double all = (double)wlb_plan_layers(plan, &sim->model, s, c);
 			double recomputed = wlb_plan_recomputed_layers(plan, &sim->model, s, c);
 			sim->layers[(size_t)c * plan->layout.pp + s] = (struct wlb_sim_layers){
-				all, recomputed, full ? all - recomputed : 0.0, full ? recomputed : 0.0};
+				all, recomputed, full ? all - recomputed : 0.0, full || moe ? recomputed : 0.0};
 		}
 }
 
 static void add_parts(struct wlb_sim_time *time, const struct wlb_sim_load *l, const struct wlb_sim_layers *layers,
                       int first, int has_head, double share)
 {
-	double ends_s = layers->all > 0.0 ? 2.0 * l->angles_s : 0.0, ends_tp_s = 0.0;
+	double ends_s = layers->all > 0.0 ? 2.0 * l->angles_s : 0.0;
+	double ends_tp_s = layers->all > 0.0 ? l->begin_tp.forward + l->begin_tp.backward : 0.0;
 	if (first) {
 		ends_s += l->embedding.forward + l->embedding.backward;
 		ends_tp_s += l->embedding_tp.forward + l->embedding_tp.backward;
@@ -174,16 +175,28 @@ static double overlapped_s(const struct wlb_sim *sim, int overlap, double commun
 	return wlb_sim_exposed_s(communication_s, computation_s, layers) + lost_s(sim, bytes);
 }
 
+/* Returns the seconds in which the gradients of a pass are copied: PyTorch's FSDP puts them into one buffer; wlb-worker
+ * adds a rank's part of them to the sums where there are several micro-batches. */
+static double copy_gradients_s(const struct wlb_sim *sim, double parameters)
+{
+	const struct wlb_plan *plan = &sim->options.plan;
+	const struct wlb_cost_options *cost = &sim->options.cost;
+	double memory = sim->machine.memory_bytes_per_s,
+	       part = parameters / ((double)plan->layout.dp * plan->layout.cp);
+	if (cost->trainer != WLB_COST_WORKER)
+		return (wlb_machine_element_bytes(&sim->machine) + cost->gradient_bytes) * parameters / memory;
+	return plan->micro_batches > 1 ? 3.0 * cost->gradient_bytes * part / memory : 0.0;
+}
+
 /* ZeRO-3 gathers the weights of each layer before it is used, forward and backward; ZeRO-2 and 3 reduce gradients in
- * every micro-batch. PyTorch's FSDP copies what it has gathered into the parameters, and the gradients into one
- * buffer. */
+ * every micro-batch. PyTorch's FSDP copies what it has gathered into the parameters. */
 static void add_zero_communication(const struct wlb_sim *sim, int32_t stage, int32_t chunk, double layers,
                                    struct wlb_sim_chunk *took)
 {
 	const struct wlb_plan *plan = &sim->options.plan;
 	const struct wlb_cost_options *cost = &sim->options.cost;
 	double parameters = wlb_plan_chunk_parameters(plan, &sim->model, stage, chunk);
-	double element = wlb_machine_element_bytes(&sim->machine), memory = sim->machine.memory_bytes_per_s;
+	double memory = sim->machine.memory_bytes_per_s;
 	double before_s = 0.0, after_s = 0.0, bytes = gathered_bytes(sim, stage, chunk).all;
 	if (plan->zero_stage == 3) {
 		double weights_s = wlb_sim_gather_weights_s(sim, stage, chunk), copy_s = 2.0 * bytes / memory;
@@ -195,9 +208,9 @@ static void add_zero_communication(const struct wlb_sim *sim, int32_t stage, int
 	/* The computation that is left to hide the reduction of gradients after the gathering of weights. */
 	double left_s = fmax(0.0, took->backward_s -
 	                                  (plan->zero_stage == 3 ? wlb_sim_gather_weights_s(sim, stage, chunk) : 0.0));
-	after_s += (element + cost->gradient_bytes) * parameters / memory +
-	           overlapped_s(sim, cost->overlap_gradients, wlb_sim_reduce_s(sim, stage, chunk),
-	                        cost->gradient_bytes * parameters, left_s, layers);
+	after_s += copy_gradients_s(sim, parameters) + overlapped_s(sim, cost->overlap_gradients,
+	                                                            wlb_sim_reduce_s(sim, stage, chunk),
+	                                                            cost->gradient_bytes * parameters, left_s, layers);
 	took->forward_s += before_s;
 	took->backward_s += after_s;
 	took->zero_s = before_s + after_s;
@@ -219,8 +232,8 @@ struct wlb_sim_chunk wlb_sim_time_passes(const struct wlb_sim *sim, const struct
 			layers.beyond * (slow * l->beyond_s + l->beyond_cp_s) + layers.again * l->ep.forward,
 	};
 	if (layers.all > 0.0) {
-		took.forward_s += slow * l->angles_s;
-		took.backward_s += slow * l->angles_s;
+		took.forward_s += slow * l->angles_s + l->begin_tp.forward;
+		took.backward_s += slow * l->angles_s + l->begin_tp.backward;
 	}
 	if (first) {
 		took.forward_s += slow * l->embedding.forward + l->embedding_tp.forward;

@@ -539,6 +539,7 @@ REQUEUED_AFTER_ITS_END = """wlb run -- sh -c '[ ${SLURM_RESTART_COUNT:-0} = 0 ] 
 def requeue_without_wlbd(test, job):
     wait_output(test, job, "complete after 1 attempt")
     test.cluster.verb("kill-wlbd")
+    test.addCleanup(test.cluster.verb, "start-wlbd")
     start_again(test, job)
     wait_output(test, job, "again")
     test.cluster.verb("start-wlbd")

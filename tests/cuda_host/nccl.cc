@@ -4,9 +4,14 @@
  *
  * A communicator that does not block answers every call with ncclInProgress, as NCCL does, and the call reaches its
  * stream only when ncclCommGetAsyncError has been asked twice. So what is queued on the stream before that comes before
- * the call.
+ * the call. In random order it is asked more often, and communicators under way go on in random order, whichever is
+ * asked: NCCL has a thread for each. That also holds of a rank that joins a communicator, which the others wait for.
+ *
+ * ncclCommAbort ends the test where another thread is in a call, or begins one before it has ended. In random order it
+ * takes some milliseconds, and a call lets other threads run now and then before it ends.
  */
 #include "tests/cuda_host/nccl_group.h"
+#include "tests/cuda_host/order.h"
 #include "tests/cuda_host/report.h"
 
 #include <algorithm>
@@ -32,6 +37,37 @@ struct queued_call {
 std::map<ncclComm_t, communicator> live;
 bool was_aborted;
 std::string last_error;
+int callers;      /* threads that are in a call */
+bool is_aborting; /* a thread is in ncclCommAbort */
+
+bool is_random()
+{
+	return cuda_host_get_orders()->order == CUDA_HOST_RANDOM;
+}
+
+void report_abort()
+{
+	cuda_host::report("ncclCommAbort is called while another thread is in a call of NCCL");
+}
+
+/* A thread in a call, which holds the lock. */
+class caller
+{
+      public:
+	caller()
+	{
+		if (is_aborting)
+			report_abort();
+		callers++;
+		if (is_random() && cuda_host_random(8) == 0)
+			lock.yield();
+	}
+	caller(const caller &) = delete;
+	~caller()
+	{
+		callers--;
+	}
+};
 
 /* Of the thread that has begun a group. */
 thread_local int depth;
@@ -74,8 +110,9 @@ void remove(ncclComm_t handle)
 
 /* -- opening -- */
 
-void tell_processes(const ncclComm &comm)
+void tell_processes(ncclComm &comm)
 {
+	comm.is_told = true;
 	const cuda_host::message m = {comm.id, (uint64_t)cuda_host::nccl_kind::open, (uint64_t)comm.rank, 0, {}, 0, 0,
 	                              {}};
 	for (int process = 0; process < cuda_host::messages_processes(); process++)
@@ -149,7 +186,7 @@ ncclResult_t queue_group(const std::shared_ptr<nccl_group> &group, const communi
 		return cuda_host::stream_queue_remote(stream, group) == cudaSuccess ? ncclSuccess
 		                                                                    : ncclUnhandledCudaError;
 	comm->unqueued.emplace_back(group, stream);
-	comm->polls = 0;
+	comm->polls = is_random() ? 2 + (int)cuda_host_random(4) : 2;
 	return ncclInProgress;
 }
 
@@ -183,6 +220,7 @@ ncclResult_t call(const nccl_call &made, ncclComm_t handle, cudaStream_t stream)
 {
 	const guard guard(lock);
 	const communicator comm = find(handle);
+	const caller caller;
 	const ncclResult_t status = check_call(made, comm);
 	if (status != ncclSuccess)
 		return status;
@@ -192,17 +230,36 @@ ncclResult_t call(const nccl_call &made, ncclComm_t handle, cudaStream_t stream)
 	return ncclSuccess;
 }
 
-/* The calls that were made without blocking reach their streams at the second question. */
-bool is_queued(const communicator &comm)
+/* -- what NCCL does while the program goes on -- */
+
+void go_on(ncclComm &comm)
 {
-	if (comm->unqueued.empty())
-		return true;
-	if (++comm->polls < 2)
-		return false;
-	for (const auto &unqueued : comm->unqueued)
+	if (!comm.is_told)
+		tell_processes(comm);
+	if (comm.unqueued.empty() || --comm.polls > 0)
+		return;
+	for (const auto &unqueued : comm.unqueued)
 		cuda_host::stream_queue_remote(unqueued.second, unqueued.first);
-	comm->unqueued.clear();
-	return true;
+	comm.unqueued.clear();
+}
+
+/* At a question for the state of one communicator. */
+void all_go_on(const communicator &asked)
+{
+	if (!is_random())
+		return go_on(*asked);
+	for (const auto &one : live)
+		if (cuda_host_random(2) == 0)
+			go_on(*one.second);
+}
+
+bool is_done(ncclComm &comm)
+{
+	if (!is_open(comm) || !comm.unqueued.empty())
+		return false;
+	if (comm.is_finalized && !comm.order.empty())
+		cuda_host::stream_advance();
+	return !comm.is_finalized || comm.order.empty();
 }
 } // namespace
 
@@ -246,6 +303,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *handle, int ranks, ncclUniqueId 
 	const guard guard(lock);
 	if (rank < 0 || rank >= ranks || (config != nullptr && config->magic != NCCL_CONFIG_MAGIC))
 		return fail(ncclInvalidArgument, nullptr, "ncclCommInitRankConfig: rank or config is not valid");
+	const caller caller;
 	const auto comm = std::make_shared<ncclComm>();
 	memcpy(&comm->id, id.internal, sizeof(comm->id));
 	comm->rank = rank;
@@ -254,7 +312,8 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *handle, int ranks, ncclUniqueId 
 	add(comm);
 	*handle = comm.get();
 	cuda_host::messages_start();
-	tell_processes(*comm);
+	if (comm->is_blocking || !is_random())
+		tell_processes(*comm);
 	if (!comm->is_blocking)
 		return ncclInProgress;
 	if (depth > 0)
@@ -273,18 +332,23 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t handle, ncclResult_t *state)
 {
 	const guard guard(lock);
 	const communicator comm = find(handle);
-	*state = is_open(*comm) && is_queued(comm) ? ncclSuccess : ncclInProgress;
+	const caller caller;
+	all_go_on(comm);
+	*state = is_done(*comm) ? ncclSuccess : ncclInProgress;
 	return ncclSuccess;
 }
 
-/* Waits for the communicator's calls of this rank; where it does not block, this is not asked for as NCCL asks. */
+/* Waits for the communicator's calls of this rank. */
 ncclResult_t ncclCommFinalize(ncclComm_t handle)
 {
 	const guard guard(lock);
 	const communicator comm = find(handle);
-	wait_until_open(comm);
-	while (!is_queued(comm))
-		;
+	if (!comm->is_open || !comm->unqueued.empty())
+		return fail(ncclInvalidArgument, comm,
+		            "ncclCommFinalize: the last operation of the communicator has not returned ncclSuccess");
+	comm->is_finalized = true;
+	if (!comm->is_blocking)
+		return ncclInProgress;
 	cuda_host::stream_run_until([comm] { return comm->order.empty(); }, nullptr);
 	return ncclSuccess;
 }
@@ -293,7 +357,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t handle)
 {
 	const guard guard(lock);
 	const communicator comm = find(handle);
-	ncclCommFinalize(handle);
+	cuda_host::stream_run_until([comm] { return comm->order.empty(); }, nullptr);
 	cuda_host::stream_run_until([] { return cuda_host::messages_are_sent(); }, "MPI to send what is left");
 	cuda_host::nccl_inbox_drop(comm->id);
 	remove(handle);
@@ -305,6 +369,12 @@ ncclResult_t ncclCommAbort(ncclComm_t handle)
 {
 	const guard guard(lock);
 	const communicator comm = find(handle);
+	if (callers > 0)
+		report_abort();
+	is_aborting = true;
+	for (int i = 0; i < 40 && is_random(); i++)
+		lock.yield();
+	is_aborting = false;
 	comm->is_aborted = true;
 	comm->unqueued.clear();
 	was_aborted = true;

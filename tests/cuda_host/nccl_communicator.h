@@ -38,12 +38,14 @@ struct ncclComm {
 	uint64_t id;
 	int rank, ranks;
 	bool is_blocking;
-	bool is_open; /* all ranks have opened it */
+	bool is_told;      /* the other processes know that this rank opens it */
+	bool is_open;      /* all ranks have opened it */
+	bool is_finalized; /* or is being */
 	bool is_aborted;
 	std::vector<int> processes; /* of its ranks, where it is open */
 	std::string last_error;
 	/* Of a communicator that does not block: calls that have not reached their stream yet, and how often the state
-	 * was asked for since. */
+	 * is to be asked for until they have. */
 	std::vector<std::pair<std::shared_ptr<cuda_host::nccl_group>, cudaStream_t>> unqueued;
 	int polls;
 	/* Groups of calls that have not ended: the first of them runs, whichever stream it is on. */

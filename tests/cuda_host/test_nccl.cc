@@ -229,8 +229,31 @@ void test_opening_without_blocking(void **)
 	assert_int_equal(state_of(comm), ncclInProgress); /* a call needs more than one question */
 	poll(comm);
 	assert_int_equal(trial_take(memory, 1)[0], ranks);
-	expect(ncclCommFinalize(comm));
+	assert_int_equal(ncclCommFinalize(comm), ncclInProgress);
+	poll(comm);
 	expect(ncclCommDestroy(comm));
+}
+
+/* Each rank opens them in an order of its own, asks for them in another, and then calls on each. */
+void test_communicators_opened_side_by_side(void **)
+{
+	const int count = 5;
+	std::vector<ncclUniqueId> ids;
+	std::vector<ncclComm_t> comms((size_t)count);
+	for (int i = 0; i < count; i++)
+		ids.push_back(new_id());
+	for (int i = 0; i < count; i++)
+		comms[(size_t)((i + rank) % count)] = start_without_blocking(ids[(size_t)((i + rank) % count)]);
+	for (int i = 0; i < count; i++)
+		poll(comms[(size_t)((2 * i + rank) % count)]);
+	for (ncclComm_t comm : comms) {
+		int *memory = trial_memory(1, {rank});
+		assert_int_equal(ncclAllReduce(memory, memory, 1, ncclInt32, ncclSum, comm, trial_stream()),
+		                 ncclInProgress);
+		poll(comm);
+		assert_int_equal(trial_take(memory, 1)[0], ranks * (ranks - 1) / 2);
+		expect(ncclCommDestroy(comm));
+	}
 }
 
 /* -- faults -- */
@@ -393,6 +416,15 @@ void run_case(const std::string &name)
 			ncclSend(memory, 2, ncclInt32, 1, forward, trial_stream());
 		else
 			ncclRecv(memory, 3, ncclInt32, 0, forward, trial_stream());
+	} else if (name == "abort") { /* beside a question: one of many comes between */
+		std::thread asks([back] {
+			ncclResult_t state;
+			while (ncclCommGetAsyncError(back, &state) == ncclSuccess)
+				;
+		});
+		usleep(100000);
+		ncclCommAbort(forward);
+		asks.join();
 	} else if (name == "written") {
 		reduce_written(true, forward);
 	} else if (name == "changed") {
@@ -428,6 +460,7 @@ int main(int count, char **arguments)
 		cmocka_unit_test(test_calls_of_a_communicator_keep_their_order),
 		cmocka_unit_test(test_communicators_of_some_ranks),
 		cmocka_unit_test(test_opening_without_blocking),
+		cmocka_unit_test(test_communicators_opened_side_by_side),
 		cmocka_unit_test(test_all_gather_read_before_it_is_awaited),
 		cmocka_unit_test(test_event_before_a_collective),
 		cmocka_unit_test(test_event_recorded_before_the_call_reached_its_stream),

@@ -2,6 +2,7 @@
  * The product's transport over NCCL against its transport over MPI, on 2 or 4 ranks, each with a device of its own; or,
  * with the argument "shared", with one device for all of them.
  */
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,10 +12,12 @@
 #include <time.h>
 
 #include <cmocka.h>
+#include <mpi.h>
 
 #include "worker/comm/comm.h"
 #include "worker/comm/comm_trace.h"
 #include "worker/comm/communicator.h"
+#include "worker/comm/group_id.h"
 #include "worker/launch/launch.h"
 
 enum { COUNT = 100, MOST_RANKS = 4 };
@@ -25,6 +28,23 @@ static struct wlb_comm *world; /* NCCL once it is chosen */
 static struct wlb_comm *mpi;   /* the same ranks, split before that */
 static struct wlb_error error;
 static int shared_count; /* calls of the launcher */
+static struct {
+	int gathers;       /* of numbers of all ranks */
+	int communicators; /* that MPI has made */
+} mpi_calls;
+
+int MPI_Allgather(const void *in, int in_count, MPI_Datatype in_type, void *out, int out_count, MPI_Datatype out_type,
+                  MPI_Comm comm)
+{
+	mpi_calls.gathers++;
+	return PMPI_Allgather(in, in_count, in_type, out, out_count, out_type, comm);
+}
+
+int MPI_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm *made)
+{
+	mpi_calls.communicators++;
+	return PMPI_Comm_create_group(comm, group, tag, made);
+}
 
 /* The function of a wlb_comm_launcher: PMIx. */
 static int share(void *state, const char *key, void *blob, size_t bytes, struct wlb_error *why)
@@ -125,6 +145,95 @@ static void groups_have_the_results_of_mpi(void **state)
 	assert_int_equal(shared_count, 1); /* the id of all ranks; those of groups pass through their parent */
 }
 
+/* The sum of this rank and the others of the group, by a call. */
+static float sum_of_ranks(struct wlb_comm *group)
+{
+	float host = (float)launch->rank, *x = device->ops->alloc(device, sizeof(*x), &error);
+	device->ops->to_device(device, NULL, x, &host, sizeof(host));
+	assert_int_equal(wlb_comm_all_reduce(group, x, 1, WLB_FLOAT32, WLB_SUM, &error), 0);
+	device->ops->to_host(device, &host, x, sizeof(host));
+	device->ops->release(device, x);
+	return host;
+}
+
+/* Groups of all ranks, of pairs, of one rank, and one that rank 0 is not in. Each rank names them in an order of its
+ * own where they are connected. Whatever their number, the ranks exchange numbers once, and not by NCCL. */
+static void groups_are_connected_side_by_side(void **state)
+{
+	(void)state;
+	enum { GROUPS = 5 };
+	const int rank = launch->rank, size = launch->size, calls = mpi_calls.gathers, made = mpi_calls.communicators;
+	const uint64_t seq = world->seq;
+	struct wlb_comm *groups[GROUPS] = {NULL}, *turned[GROUPS];
+	const struct wlb_comm_split splits[GROUPS] = {{&groups[0], 0, rank, "all"},
+	                                              {&groups[1], rank / 2, rank, "pair"},
+	                                              {&groups[2], 7, -rank, "back"},
+	                                              {&groups[3], rank, 0, "alone"},
+	                                              {&groups[4], rank == 0 ? -1 : 3, 0, "some"}};
+	assert_int_equal(wlb_comm_split_all(world, splits, GROUPS, &error), 0);
+	for (int i = 0; i < GROUPS; i++)
+		turned[i] = groups[(i + rank) % GROUPS];
+	assert_int_equal(wlb_comm_connect(turned, GROUPS, &error), 0);
+	assert_int_equal(mpi_calls.gathers, calls + 1);
+	assert_int_equal(mpi_calls.communicators, made);
+	assert_int_equal(world->seq, seq);
+	assert_int_equal(wlb_comm_rank(groups[2]), size - 1 - rank);
+	assert_int_equal(wlb_comm_size(groups[3]), 1);
+	const float all = (float)(size * (size - 1)) / 2.0f;
+	assert_true(sum_of_ranks(groups[0]) == all && sum_of_ranks(groups[2]) == all);
+	assert_true(sum_of_ranks(groups[1]) == (float)(4 * (rank / 2) + 1));
+	assert_true(rank == 0 ? groups[4] == NULL : sum_of_ranks(groups[4]) == all);
+	double one = 1.0; /* a call of the host, for which MPI makes a communicator, once */
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(wlb_comm_all_reduce_double(groups[1], &one, 1, WLB_SUM, &error), 0);
+	assert_true(one == 4.0);
+	assert_int_equal(mpi_calls.communicators, made + 1);
+	for (int i = 0; i < GROUPS; i++)
+		wlb_comm_close(groups[i]);
+}
+
+static int make_no_id(char *id, struct wlb_error *why)
+{
+	(void)id;
+	return wlb_fail(why, "no id is made");
+}
+
+/* All ranks of a group are told why it has no id, and do not wait for ever for one that does not come. */
+static void a_group_without_an_id_is_an_error(void **state)
+{
+	(void)state;
+	const struct wlb_transport without = {.make_id = make_no_id};
+	struct wlb_comm *groups[2] = {wlb_comm_split(world, 0, launch->rank, "none", &error),
+	                              wlb_comm_split(world, 0, launch->rank, "late", &error)};
+	struct wlb_transport_group *members[2] = {&groups[0]->members, &groups[1]->members};
+	int which = -1;
+	assert_int_equal(wlb_group_ids_exchange(&without, members, 1, 20.0, &which, &error), -1);
+	assert_int_equal(which, 0);
+	assert_string_equal(error.message, "no id is made");
+	if (launch->rank > 0) {
+		assert_int_equal(wlb_group_ids_exchange(&without, &members[1], 1, 0.2, &which, &error), -1);
+		assert_non_null(strstr(error.message, "the ids of groups have not arrived after 0.2 s"));
+	}
+	wlb_comm_close(groups[1]);
+	wlb_comm_close(groups[0]);
+}
+
+/* A group that is not connected is by its first data call. */
+static void a_group_is_connected_when_it_is_used(void **state)
+{
+	(void)state;
+	struct wlb_comm *group = wlb_comm_split(world, 0, launch->rank, "lazy", &error);
+	assert_non_null(group);
+	assert_int_equal(group->is_connected, 0);
+	assert_int_equal(wlb_comm_reserve(group, 1, &error), 0);
+	assert_true(sum_of_ranks(group) == (float)(launch->size * (launch->size - 1)) / 2.0f);
+	assert_int_equal(group->is_connected, 1);
+	wlb_comm_close(group);
+	group = wlb_comm_split(world, 0, launch->rank, "unused", &error);
+	assert_non_null(group);
+	wlb_comm_close(group);
+}
+
 /* A call is started behind the work that it needs, and what follows its await finds its result: the host waits for
  * nothing in between. */
 static void the_host_does_not_wait(void **state)
@@ -213,23 +322,67 @@ static double now_s(void)
 	return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-/* Rank 0 opens a group that the others never open. */
+/* Rank 0 connects a group that the others never connect. */
+static int connect_alone(const struct wlb_transport_group *only, struct wlb_queue *queue, double limit_s,
+                         void *(*beside)(void *))
+{
+	int which = -1;
+	pthread_t thread;
+	void *of_transport = wlb_transport_nccl.open(only, device, queue, limit_s, &error);
+	assert_non_null(of_transport);
+	if (beside != NULL)
+		assert_int_equal(pthread_create(&thread, NULL, beside, of_transport), 0);
+	int rc = wlb_transport_nccl.connect(&of_transport, 1, &which, &error);
+	assert_int_equal(which, 0);
+	if (beside != NULL)
+		assert_int_equal(pthread_join(thread, NULL), 0);
+	wlb_transport_nccl.close(of_transport);
+	return rc;
+}
+
+static void *abort_soon(void *of_transport)
+{
+	nanosleep(&(struct timespec){.tv_nsec = 20000000L}, NULL);
+	wlb_transport_nccl.abort(of_transport);
+	return NULL;
+}
+
 static void opening_has_a_bound(void **state)
 {
 	(void)state;
 	double one = 1.0, began_s = now_s();
 	struct wlb_queue *queue = device->ops->queue_new(device, 1, &error);
-	struct wlb_comm *group = wlb_comm_split(mpi, 0, launch->rank, "late", &error);
-	assert_non_null(group);
 	if (launch->rank == 0) {
-		struct wlb_transport_group only = {.mpi = group->mpi, .rank = 0, .size = launch->size};
+		struct wlb_transport_group only = {.rank = 0, .size = launch->size};
 		assert_int_equal(wlb_transport_nccl.make_id(only.id, &error), 0);
-		assert_null(wlb_transport_nccl.open(&only, device, queue, 0.2, &error));
+		assert_int_equal(connect_alone(&only, queue, 0.2, NULL), -1);
 		assert_non_null(strstr(error.message, "opening by NCCL has taken 0.2 s"));
 		assert_true(now_s() - began_s >= 0.2);
+		assert_int_equal(wlb_transport_nccl.make_id(only.id, &error), 0);
+		assert_int_equal(connect_alone(&only, queue, 100.0, abort_soon), -1);
+		assert_non_null(strstr(error.message, "NCCL was aborted"));
 	}
 	device->ops->queue_free(device, queue);
 	assert_int_equal(wlb_comm_all_reduce_double(mpi, &one, 1, WLB_SUM, &error), 0);
+}
+
+/* The emulated NCCL refuses an abort beside any other call. */
+static void an_abort_comes_between_two_calls(void **state)
+{
+	(void)state;
+	pthread_t watchdog;
+	struct wlb_comm_request *request;
+	float *x = device->ops->alloc(device, sizeof(*x), &error);
+	struct wlb_comm *group = wlb_comm_split(world, 0, launch->rank, "cp", &error);
+	assert_non_null(group);
+	assert_int_equal(wlb_comm_connect(&group, 1, &error), 0);
+	assert_int_equal(pthread_create(&watchdog, NULL, abort_soon, group->state), 0);
+	while ((request = wlb_comm_all_reduce_start(group, x, 1, WLB_FLOAT32, WLB_SUM, &error)) != NULL)
+		assert_int_equal(wlb_comm_wait(request, &error), 0);
+	assert_non_null(strstr(error.message, "NCCL was aborted"));
+	assert_int_equal(pthread_join(watchdog, NULL), 0);
+	wlb_comm_close(group);
+	device->ops->release(device, x);
 }
 
 /* A call of one rank that the others never make is seen, named and aborted; the host was never blocked in it. */
@@ -239,14 +392,17 @@ static void a_call_that_hangs_is_aborted(void **state)
 	struct wlb_comm_trace *trace = wlb_comm_get_trace(world);
 	struct wlb_trace_event event;
 	char name[WLB_TRACE_NAME_SIZE];
-	double one = 1.0, began_s = now_s();
+	double one = 1.0;
 	struct wlb_comm *group = wlb_comm_split(world, 0, launch->rank, "data", &error);
 	assert_non_null(group);
+	assert_int_equal(wlb_comm_connect(&group, 1, &error), 0);
 	if (launch->rank == 0) {
 		float *x = device->ops->alloc(device, sizeof(*x), &error);
 		assert_non_null(wlb_comm_all_reduce_start(group, x, 1, WLB_FLOAT32, WLB_SUM, &error));
-		while (now_s() < began_s + 0.1)
+		const double began_s = now_s();
+		do
 			assert_int_equal(wlb_comm_trace_waiting(trace, &event), 1);
+		while (now_s() < began_s + 0.1);
 		wlb_comm_trace_name(trace, &event, name);
 		assert_string_equal(name, "data");
 		assert_int_equal(event.kind, WLB_COMM_ALL_REDUCE);
@@ -300,9 +456,16 @@ int main(int count, char **arguments)
 		return 1;
 	}
 	const struct CMUnitTest with_nccl[] = {
-		cmocka_unit_test(calls_have_the_results_of_mpi), cmocka_unit_test(groups_have_the_results_of_mpi),
-		cmocka_unit_test(the_host_does_not_wait),        cmocka_unit_test(calls_are_traced),
-		cmocka_unit_test(many_calls_are_watched),        cmocka_unit_test(opening_has_a_bound),
+		cmocka_unit_test(calls_have_the_results_of_mpi),
+		cmocka_unit_test(groups_have_the_results_of_mpi),
+		cmocka_unit_test(groups_are_connected_side_by_side),
+		cmocka_unit_test(a_group_is_connected_when_it_is_used),
+		cmocka_unit_test(a_group_without_an_id_is_an_error),
+		cmocka_unit_test(the_host_does_not_wait),
+		cmocka_unit_test(calls_are_traced),
+		cmocka_unit_test(many_calls_are_watched),
+		cmocka_unit_test(opening_has_a_bound),
+		cmocka_unit_test(an_abort_comes_between_two_calls),
 		cmocka_unit_test(a_call_that_hangs_is_aborted),
 	};
 	const struct CMUnitTest with_mpi[] = {cmocka_unit_test(a_shared_gpu_needs_mpi)};

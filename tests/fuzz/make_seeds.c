@@ -170,7 +170,7 @@ static const struct {
          "python3\n-u\n-m\naccelerate.commands.launch\n--num_processes=8\n--num_machines\n2\nt.py"},
 	{"trainer_words/megatron",
          "Mtorchrun\n--nnodes\n4\np.py\n--tensor-model-parallel-size\n8\n--sequence-parallel\n"
-         "--recompute-granularity=full\n--no-overlap-p2p-communication\n-x\n$A"},
+         "--recompute-granularity=full\n--recompute-modules\nmoe_act\nmlp,moe\n--no-overlap-p2p-communication\n-x\n$A"},
 	{"trainer_words/nemo", "Nnemo\n++model.tensor_model_parallel_size=4\nmodel.sequence_parallel=False\n"
                                "virtual_pipeline_model_parallel_size=null\nx.y=1"},
 	{"trainer_words/torchtitan", "T-m\ntorchtitan.train\n--parallelism.data_parallel_shard_degree\n-1\n"
@@ -220,16 +220,23 @@ static const struct {
 	{"machine/trainer",
          "{\"name\":\"x\",\"program\":\"megatron\",\"attention\":\"te\",\"tp_overlap\":0.5,\"cp_overlap\":0,"
          "\"overlap_gradients\":true,\"overlap_parameters\":true,\"overlap_pp\":true,"
-         "\"fp8_parameters\":false,\"fp8_inputs\":true,\"gradient_type\":\"float32\",\"keep_outputs\":false,\"release_activations\":false,"
-         "\"whole_rows\":false,\"early_stop\":true,\"owned_tensors\":true,\"fused_loss\":true,\"elementwise\":1,\"growth\":0.01,\"eager\":false,\"keep_gradients\":true,"
-         "\"gather_masters\":false,\"logit_bytes\":6,\"fragmentation\":0.06,\"context_bytes\":5e8,"
+         "\"fp8_parameters\":false,\"fp8_inputs\":true,\"gradient_type\":\"float32\",\"keep_outputs\":false,\"release_"
+         "activations\":false,"
+         "\"whole_rows\":false,\"early_stop\":true,\"owned_tensors\":true,\"fused_loss\":true,\"elementwise\":1,"
+         "\"growth\":0.01,\"eager\":false,\"keep_gradients\":true,"
+         "\"gather_masters\":false,\"optimizer_bytes\":8,\"logit_bytes\":6,\"fragmentation\":0.06,\"context_bytes\":"
+         "5e8,"
+         "\"rows_by_rank\":true,\"exchange_processors\":32,"
          "\"products\":{\"H100\":1.1},"
          "\"sources\":{\"attention\":\"a\",\"tp_overlap\":\"a\",\"cp_overlap\":\"a\","
          "\"overlap_gradients\":\"a\",\"overlap_parameters\":\"a\",\"overlap_pp\":\"a\","
-         "\"fp8_parameters\":\"a\",\"fp8_inputs\":\"a\",\"gradient_type\":\"a\",\"keep_outputs\":\"a\",\"release_activations\":\"a\","
-         "\"whole_rows\":\"a\",\"early_stop\":\"a\",\"owned_tensors\":\"a\",\"fused_loss\":\"a\",\"elementwise\":\"a\",\"growth\":\"a\",\"eager\":\"a\","
-         "\"keep_gradients\":\"a\",\"gather_masters\":\"a\",\"logit_bytes\":\"a\","
-         "\"fragmentation\":\"a\",\"context_bytes\":\"a\",\"products\":\"a\"}}"},
+         "\"fp8_parameters\":\"a\",\"fp8_inputs\":\"a\",\"gradient_type\":\"a\",\"keep_outputs\":\"a\",\"release_"
+         "activations\":\"a\","
+         "\"whole_rows\":\"a\",\"early_stop\":\"a\",\"owned_tensors\":\"a\",\"fused_loss\":\"a\",\"elementwise\":\"a\","
+         "\"growth\":\"a\",\"eager\":\"a\","
+         "\"keep_gradients\":\"a\",\"gather_masters\":\"a\",\"optimizer_bytes\":\"a\",\"logit_bytes\":\"a\","
+         "\"fragmentation\":\"a\",\"context_bytes\":\"a\",\"rows_by_rank\":\"a\","
+         "\"exchange_processors\":\"a\",\"products\":\"a\"}}"},
 	{"machine/published",
          "{\"sources\":[{\"sets_constants\":false,\"steps\":[[\"H100\",\"nemo\",8192,8,1.1],"
          "[\"H100\",\"nemo\",8192,8,0.9],[\"H100\",\"nemo\",8192,8,1],[\"H100\",\"nemo\",8192,8,1]]}]}"},

@@ -539,6 +539,17 @@ static void expect_add(struct check_trial *t)
 	}
 }
 
+static void plan_add_gradients(struct check_trial *t)
+{
+	t->arrays[0] = check_array_of(CHECK_GRADIENTS, t->shape->rows * t->shape->width, -1, 1);
+	t->arrays[1] = check_array_of(CHECK_GRADIENTS, t->shape->rows * t->shape->width, -1, 1);
+}
+
+static void run_add_gradients(struct check_trial *t)
+{
+	wlb_cuda_add_gradients(t->device, t->arrays[0].memory, t->arrays[1].memory, t->shape->rows * t->shape->width);
+}
+
 static void plan_changed(struct check_trial *t)
 {
 	t->arrays[0] = check_array_of(CHECK_COMPUTE, t->shape->rows * t->shape->width, -12, 12);
@@ -615,6 +626,7 @@ const struct check_case CHECK_CASES[] = {
 	{"geglu_backward", SHAPES(ROW_SHAPES), plan_swiglu, prepare_swiglu, run_geglu_backward, expect_geglu_backward},
 	{"gather_rows", SHAPES(ROW_SHAPES), plan_gather_rows, NULL, run_gather_rows, expect_gather_rows},
 	{"add", SHAPES(ROW_SHAPES), plan_add, NULL, run_add, expect_add},
+	{"add_gradients", SHAPES(ROW_SHAPES), plan_add_gradients, NULL, run_add_gradients, expect_add},
 	{"scale", SHAPES(ROW_SHAPES), plan_changed, NULL, run_scale, expect_scale},
 	{"softcap", SHAPES(ROW_SHAPES), plan_changed, NULL, run_softcap, expect_softcap},
 	{"sum_squares", SHAPES(ROW_SHAPES), plan_sum_squares, NULL, run_sum_squares, expect_sum_squares},

@@ -47,7 +47,7 @@ static void reference(double *param, double *m, double *v, double g, const struc
 
 static struct wlb_adamw settings(int step)
 {
-	return (struct wlb_adamw){0.01, 0.9, 0.95, 1e-8, 0.1, step};
+	return (struct wlb_adamw){0.01, 0.9, 0.95, 1e-8, 0.1, step, NULL};
 }
 
 /* Puts masters, gradients and the factor on the device, and moments of 0. */
@@ -120,7 +120,7 @@ static int check_halves(struct wlb_device *d, void **a, uint32_t lower, struct w
 {
 	static struct masters s;
 	static uint32_t gradient[UPPERS];
-	const struct wlb_adamw still = {0, 0.9, 0.95, 1e-8, 0, 1};
+	const struct wlb_adamw still = {0, 0.9, 0.95, 1e-8, 0, 1, NULL};
 	int same = 1;
 	for (uint32_t i = 0; i < UPPERS; i++) {
 		const uint32_t bits = i << 16 | lower;

@@ -89,7 +89,7 @@ static void run_adamw(struct wlb_device *d, const struct shape *s, void **a)
 	d->ops->zero(d, a[3], (size_t)(s->m * s->n) * sizeof(float)); /* v is never negative */
 	d->ops->clip_factor(d, a[7], a[5], a[6], 0.5, INFINITY);
 	for (int step = 1; step <= 3; step++) {
-		const struct wlb_adamw adamw = {0.01, 0.9, 0.95, 1e-8, 0.1, step};
+		const struct wlb_adamw adamw = {0.01, 0.9, 0.95, 1e-8, 0.1, step, NULL};
 		d->ops->adamw(d, a[0], a[0], a[1], a[2], a[3], s->m * s->n, &adamw, a[7]);
 	}
 }

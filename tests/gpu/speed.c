@@ -122,7 +122,7 @@ OPERATION(cross_entropy_gradient, b->sum, m[0], m[1], 1, b->targets, n / 4, 0, b
 
 static void adamw(struct bench *b)
 {
-	static const struct wlb_adamw settings = {1e-6, 0.9, 0.95, 1e-8, 0.1, 1};
+	static const struct wlb_adamw settings = {1e-6, 0.9, 0.95, 1e-8, 0.1, 1, NULL};
 	void **m = b->buffers;
 	b->device->ops->adamw(b->device, m[0], m[1], m[2], m[3], m[4], elements(b), &settings, b->factor);
 }

@@ -10,7 +10,14 @@ struct wlb_timed_clock {
 	double late_s; /* how much later than its end the last sleep returned */
 	double factor; /* by which operations take longer now: that of the factor file */
 	int64_t steps; /* updates of the optimizer that have ended */
+	int is_queued; /* 1: an operation is only queued, and the host does not wait for it */
 };
+
+/* CLOCK_MONOTONIC */
+double wlb_timed_clock_now(void);
+void wlb_timed_clock_sleep(double until_s);
+/* When an operation that is given to the device now would begin. */
+double wlb_timed_clock_next(const struct wlb_timed_clock *clock);
 
 /* Adds an operation that takes `takes_s` and starts when the device is free. Returns at once where the device is less
  * than a millisecond behind, because a sleep is not more exact than that; otherwise waits until the operation ends.

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "tests/timed/clock.h"
+#include "tests/timed/queues.h"
 
 /* Kinds of operations whose times are changed independently of each other. */
 enum kind {
@@ -34,6 +35,16 @@ struct timed {
 static const struct timed *timed_of(const struct wlb_device *device)
 {
 	return (const struct timed *)device->ops;
+}
+
+struct wlb_timed_clock *wlb_timed_clock_of(const struct wlb_device *device)
+{
+	return timed_of(device)->clock;
+}
+
+const struct wlb_timed_settings *wlb_timed_settings_of(const struct wlb_device *device)
+{
+	return &timed_of(device)->settings;
 }
 
 /* Returns a random number from 0 to 1 by SplitMix64 (Steele et al., 2014): the same on every machine. */
@@ -319,6 +330,12 @@ static int synchronize(struct wlb_device *device, struct wlb_error *error)
 	return timed_of(device)->cpu->synchronize(device, error);
 }
 
+static void to_host(struct wlb_device *device, void *to_host, const void *from, size_t bytes)
+{
+	wlb_timed_clock_wait(timed_of(device)->clock);
+	timed_of(device)->cpu->to_host(device, to_host, from, bytes);
+}
+
 static int event_wait(struct wlb_device *device, struct wlb_event *event, struct wlb_error *error)
 {
 	wlb_timed_clock_wait(timed_of(device)->clock);
@@ -371,6 +388,7 @@ static void replace_operations(struct wlb_ops *ops)
 	ops->add = add;
 	ops->scale = scale;
 	ops->softcap = softcap;
+	ops->add_gradients = add;
 	ops->sum_squares = sum_squares;
 	ops->adamw = adamw;
 }
@@ -384,10 +402,15 @@ int wlb_timed_device_replace(struct wlb_device *cpu, const struct wlb_timed_sett
 	timed->settings = *settings;
 	timed->clock->free_s = settings->start_s;
 	timed->clock->factor = read_factor(settings->factor_file);
+	timed->clock->is_queued = !settings->machine.blocking_messages;
 	timed->element_bytes = (double)wlb_dtype_bytes(cpu->compute);
 	timed->cpu = cpu->ops;
 	timed->ops = *cpu->ops;
 	replace_operations(&timed->ops);
+	if (timed->clock->is_queued) {
+		wlb_timed_queues_replace(&timed->ops);
+		timed->ops.to_host = to_host;
+	}
 	cpu->ops = &timed->ops;
 	cpu->name = "timed";
 	return 0;

@@ -4,6 +4,8 @@
  * cores.
  *
  * wlb-worker-timed is wlb-worker with this device in place of the CPU's. Results are zeros, and losses have no meaning.
+ * Where the machine file has no blocking_messages, and with --transport nccl, operations and messages are queued, and
+ * messages take the time of the file's links in place of their own: queues.h.
  * Its settings are environment variables:
  *
  *   WLB_TIMED_MACHINE  a machine file, as of `wlb calibrate`
@@ -40,5 +42,9 @@ struct wlb_timed_settings {
  * -1 with the reason if out of memory; the device is unchanged. */
 int wlb_timed_device_replace(struct wlb_device *cpu, const struct wlb_timed_settings *settings,
                              struct wlb_error *error);
+
+/* Of a timed device. */
+struct wlb_timed_clock *wlb_timed_clock_of(const struct wlb_device *device);
+const struct wlb_timed_settings *wlb_timed_settings_of(const struct wlb_device *device);
 
 #endif

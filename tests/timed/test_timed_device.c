@@ -1,4 +1,5 @@
 #include "tests/timed/device.h"
+#include "tests/timed/queues.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -23,6 +24,7 @@ static const struct wlb_machine machine = {
 	.memory_bytes_per_s = 1e9,
 	.operation_s = 1e-6,
 	.element_bytes = 4,
+	.blocking_messages = 1,
 };
 
 static void assert_near(double is, double expected)
@@ -213,6 +215,55 @@ static void operations_end_when_their_times_are_over(void **state)
 	wlb_device_close(device);
 }
 
+static double call_ends_s; /* 0: not known yet */
+
+static double call_end_s(struct wlb_timed_messages *messages, int64_t call, int wait)
+{
+	(void)messages;
+	assert_int_equal(call, 1);
+	return call_ends_s > 0.0 || wait ? call_ends_s : -1.0;
+}
+
+/* The host goes on while operations and a call run, and what is queued behind the wait for the call begins at its end.
+ */
+static void operations_are_queued_behind_a_call(void **state)
+{
+	(void)state;
+	struct wlb_error error;
+	struct wlb_timed_settings settings = {.machine = machine, .scale = 5e5};
+	settings.machine.blocking_messages = 0;
+	struct wlb_device *device = wlb_device_open_cpu(WLB_FLOAT32, 1, &error);
+	assert_non_null(device);
+	assert_int_equal(wlb_timed_device_replace(device, &settings, &error), 0);
+	const struct wlb_ops *ops = device->ops;
+	struct wlb_queue *queue = ops->queue_new(device, 1, &error);
+	struct wlb_event *events[4]; /* before the operation, behind it, behind the wait, of the call */
+	for (int i = 0; i < 4; i++)
+		events[i] = ops->event_new(device, 1, &error);
+	assert_true(ops->event_done(device, events[3]));
+	double began_s = elapsed_s(), takes_s = 5e5 * (1e-6 + 12e-9);
+	ops->event_record(device, events[0], NULL);
+	ops->add(device, NULL, NULL, 1);
+	ops->event_record(device, events[1], NULL);
+	ops->queue_wait(device, queue, events[1]);
+	queue->call_end_s = call_end_s;
+	queue->calls = 1;
+	ops->event_record(device, events[3], queue);
+	assert_false(ops->event_done(device, events[3]));
+	call_ends_s = queue->ready_s + 0.02;
+	ops->queue_wait(device, NULL, events[3]);
+	ops->event_record(device, events[2], NULL);
+	assert_true(elapsed_s() - began_s < takes_s && !ops->event_done(device, events[3]));
+	assert_true(ops->event_elapsed_s(device, events[0], events[1]) >= takes_s - 1e-6);
+	assert_true(fabs(ops->event_elapsed_s(device, events[1], events[2]) - 0.02) < 1e-6);
+	assert_int_equal(ops->synchronize(device, &error), 0);
+	assert_true(elapsed_s() - began_s >= takes_s + 0.02 && ops->event_done(device, events[3]));
+	for (int i = 0; i < 4; i++)
+		ops->event_free(device, events[i]);
+	ops->queue_free(device, queue);
+	wlb_device_close(device);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -224,6 +275,7 @@ int main(void)
 		cmocka_unit_test(memory_is_written_and_timed),
 		cmocka_unit_test(attention_takes_the_sum_of_its_segments),
 		cmocka_unit_test(operations_end_when_their_times_are_over),
+		cmocka_unit_test(operations_are_queued_behind_a_call),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "planner/machine.h"
+#include "tests/timed/clock.h"
 #include "tests/timed/device.h"
 
 struct wlb_device *__real_wlb_device_open_cpu(enum wlb_dtype dtype, int threads, struct wlb_error *error);
@@ -48,4 +49,11 @@ struct wlb_device *__wrap_wlb_device_open_cpu(enum wlb_dtype dtype, int threads,
 		device = NULL;
 	}
 	return device;
+}
+
+int __wrap_wlb_queue_depth(const struct wlb_device *device);
+/* As of a GPU, where the host does not wait for operations. */
+int __wrap_wlb_queue_depth(const struct wlb_device *device)
+{
+	return wlb_timed_clock_of(device)->is_queued;
 }

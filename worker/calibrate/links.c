@@ -130,7 +130,7 @@ int wlb_measure_link(struct wlb_device *device, struct wlb_comm *world, const st
 	int64_t most = BYTES_MAX / (int64_t)wlb_dtype_bytes(device->compute);
 	struct link_test test = {
 		.device = device, .pair = wlb_comm_split(world, color, rank, "pair", error), .dtype = device->compute};
-	if (test.pair == NULL)
+	if (test.pair == NULL || wlb_comm_connect(&test.pair, 1, error) < 0)
 		return -1;
 	test.own = wlb_alloc_filled(device, device->compute, most, error);
 	test.all = test.own != NULL ? wlb_alloc_filled(device, device->compute, 2 * most, error) : NULL;

@@ -11,7 +11,7 @@ int wlb_comm_all_reduce_double(struct wlb_comm *comm, double *buffer_host, size_
 		return 0;
 	struct wlb_trace_event call = wlb_comm_next_call(comm, WLB_COMM_ALL_REDUCE_DOUBLE, count * sizeof(double));
 	wlb_comm_enter(comm, &call);
-	return wlb_comm_leave(comm, wlb_mpi_all_reduce_double(comm->mpi, buffer_host, count, op, error), error);
+	return wlb_comm_leave(comm, wlb_mpi_all_reduce_double(comm->members.mpi, buffer_host, count, op, error), error);
 }
 
 static struct wlb_transport_request all_reduce(void *buffer, size_t count, enum wlb_dtype dtype, enum wlb_reduce op)
@@ -103,6 +103,14 @@ int wlb_comm_all_gather_overlapped(struct wlb_comm *comm, void *out, const void 
                                    struct wlb_comm_request **request, struct wlb_error *error)
 {
 	return run_overlapped(comm, all_gather(out, in, count, dtype), request, error);
+}
+
+int wlb_comm_all_gather_behind(struct wlb_comm *comm, struct wlb_queue *behind, void *out, const void *in, size_t count,
+                               enum wlb_dtype dtype, struct wlb_comm_request **request, struct wlb_error *error)
+{
+	struct wlb_transport_request wanted = all_gather(out, in, count, dtype);
+	wanted.behind = behind;
+	return run_overlapped(comm, wanted, request, error);
 }
 
 int wlb_comm_all_reduce(struct wlb_comm *comm, void *buffer, size_t count, enum wlb_dtype dtype, enum wlb_reduce op,

@@ -38,15 +38,29 @@ struct wlb_comm *wlb_comm_open_world(struct wlb_device *device, int rank, int si
 /* auto: NCCL where every rank can use it, else MPI. */
 enum wlb_transport_choice { WLB_TRANSPORT_AUTO, WLB_TRANSPORT_NCCL, WLB_TRANSPORT_MPI };
 /* Collective, before the world's first data call and split; without it the transport of data calls is MPI. NCCL needs a
- * GPU for each rank alone, and is opened within limit_s. *why says, on all ranks, why MPI was chosen where the device
- * has memory of its own, else it is "". Returns -1 where NCCL is asked for and cannot be used, or where opening it
- * failed. */
+ * GPU for each rank alone; each step of connecting by it takes at most limit_s. *why says, on all ranks, why MPI was
+ * chosen where the device has memory of its own, else it is "". Returns -1 where NCCL is asked for and cannot be used.
+ */
 int wlb_comm_choose_transport(struct wlb_comm *world, enum wlb_transport_choice choice,
                               const struct wlb_comm_launcher *launcher, double limit_s, char *why, size_t size,
                               struct wlb_error *error);
-/* Collective over `parent`: ranks with equal color form a group, ordered by key. `name` ("dp", "tp", ...) is its name
- * in traces and messages. */
+/* A group to be split off: the ranks with equal color, ordered by key, then by rank. */
+struct wlb_comm_split {
+	struct wlb_comm **comm; /* set to the new communicator, or NULL; unused where the color is negative */
+	int color, key;         /* negative color: this rank is in no group of this split */
+	char name[32];          /* ("dp", "tp", ...) in traces and messages; the first 15 bytes */
+};
+/* Collective over `parent`, with the same count on every rank: splits off all groups in one exchange of all ranks,
+ * however many there are. On failure some may have been made; the caller closes them. */
+int wlb_comm_split_all(struct wlb_comm *parent, const struct wlb_comm_split *splits, int count,
+                       struct wlb_error *error);
+/* One of them. NULL on failure. */
 struct wlb_comm *wlb_comm_split(struct wlb_comm *parent, int color, int key, const char *name, struct wlb_error *error);
+/* Collective over each of the communicators: connects the ranks of those that are not connected yet. Those of MPI are,
+ * from the split on. Over NCCL all are connected side by side, in whatever order the ranks name them, within three
+ * times the limit of wlb_comm_choose_transport; one that is not connected before its first data call is then, and the
+ * host waits for its other ranks. NULL is skipped. */
+int wlb_comm_connect(struct wlb_comm *const *comms, int count, struct wlb_error *error);
 /* Closing the world ends MPI; groups split from it must be closed before. NULL allowed. */
 void wlb_comm_close(struct wlb_comm *comm);
 
@@ -105,6 +119,11 @@ int wlb_comm_reduce_scatter_overlapped(struct wlb_comm *comm, void *out, const v
                                        struct wlb_error *error);
 int wlb_comm_all_gather_overlapped(struct wlb_comm *comm, void *out, const void *in, size_t count, enum wlb_dtype dtype,
                                    struct wlb_comm_request **request, struct wlb_error *error);
+
+/* wlb_comm_all_gather_overlapped that waits for the work on another queue of the device in place of the compute
+ * queue's. */
+int wlb_comm_all_gather_behind(struct wlb_comm *comm, struct wlb_queue *behind, void *out, const void *in, size_t count,
+                               enum wlb_dtype dtype, struct wlb_comm_request **request, struct wlb_error *error);
 
 /* ---- data calls, started and awaited at once ---- */
 int wlb_comm_all_reduce(struct wlb_comm *comm, void *buffer, size_t count, enum wlb_dtype dtype, enum wlb_reduce op,

@@ -14,12 +14,13 @@ struct wlb_comm_clock {
 
 struct wlb_comm {
 	/* NULL where size is 1: */
-	struct wlb_mpi_group *mpi; /* for splits and host calls */
+	struct wlb_transport_group members; /* their group of MPI is also for splits and host calls */
 	const struct wlb_transport *transport;
+	int is_connected;          /* its ranks, by the transport */
 	void *state;               /* of the transport */
 	struct wlb_queue *queue;   /* of its data calls */
 	struct wlb_queued *queued; /* NULL where the transport makes the host wait */
-	double open_limit_s;       /* longest that opening the transport of a group split from it may take */
+	double limit_s;            /* longest that a step of connecting it, or a group split from it, may take */
 	struct wlb_device *device;
 	struct wlb_comm_trace *trace; /* the world's, shared by the groups */
 	int is_world;

@@ -3,82 +3,128 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-#include "worker/comm/communicator.h"
-#include "worker/comm/queue_await.h"
+#include "common/seconds.h"
+#include "worker/comm/mpi_error.h"
+#include "worker/comm/mpi_group.h"
 
-/* What a rank tells of the group that it is the first of. */
+/* What a group's first rank tells the others. */
 struct made_id {
-	int64_t is_made; /* 0: it is the first of none, or `why` says why it has no id */
-	int64_t color;
+	int is_made; /* 0: `why` says why there is none */
 	union {
 		char id[WLB_GROUP_ID_BYTES];
 		char why[WLB_GROUP_ID_BYTES];
 	};
 };
 
-enum { WORDS = sizeof(struct made_id) / sizeof(double) };
-
-static struct made_id make(const struct wlb_transport *transport, int color, int is_first)
+static struct made_id make(const struct wlb_transport *transport)
 {
-	struct made_id made = {.color = color};
+	struct made_id made = {0};
 	struct wlb_error error;
-	if (!is_first)
-		snprintf(made.why, sizeof(made.why), "no rank of the group has made its id");
-	else if (transport->make_id(made.id, &error) == 0)
+	if (transport->make_id(made.id, &error) == 0)
 		made.is_made = 1;
 	else
 		snprintf(made.why, sizeof(made.why), "%.127s", error.message);
 	return made;
 }
 
+static int take(struct wlb_transport_group *group, const struct made_id *made, struct wlb_error *error)
+{
+	if (!made->is_made)
+		return wlb_fail(error, "%s", made->why);
+	memcpy(group->id, made->id, sizeof(group->id));
+	group->has_id = 1;
+	return 0;
+}
+
 int wlb_group_id_share(const struct wlb_comm_launcher *launcher, const struct wlb_transport *transport,
                        struct wlb_transport_group *group, struct wlb_error *error)
 {
-	struct made_id made = make(transport, 0, group->rank == 0);
+	struct made_id made = {0};
+	if (group->rank == 0)
+		made = make(transport);
 	if (launcher->share(launcher->state, "wlb.group_id", &made, sizeof(made), error) < 0)
 		return -1;
-	if (!made.is_made)
-		return wlb_fail(error, "%s", made.why);
-	memcpy(group->id, made.id, sizeof(group->id));
+	return take(group, &made, error);
+}
+
+/* The messages of an exchange. */
+struct exchange {
+	struct made_id *made; /* of each group */
+	MPI_Request *requests;
+	int count;
+};
+
+static int exchange_new(struct exchange *e, struct wlb_transport_group *const *groups, int count,
+                        struct wlb_error *error)
+{
+	size_t messages = 0;
+	for (int i = 0; i < count; i++)
+		messages += groups[i]->has_id ? 0 : groups[i]->rank == 0 ? (size_t)groups[i]->size - 1 : 1;
+	*e = (struct exchange){.made = calloc((size_t)count, sizeof(*e->made)),
+	                       .requests = calloc(messages + 1, sizeof(MPI_Request))};
+	if (e->made != NULL && e->requests != NULL)
+		return 0;
+	free(e->made);
+	free(e->requests);
+	return wlb_fail(error, "out of memory for the ids of %d groups", count);
+}
+
+/* Starts the messages of one group. */
+static int start(struct exchange *e, const struct wlb_transport *transport, const struct wlb_transport_group *group,
+                 struct made_id *made, struct wlb_error *error)
+{
+	const struct wlb_mpi_group *mpi = group->mpi;
+	const int bytes = (int)sizeof(*made);
+	if (group->has_id)
+		return 0;
+	if (group->rank > 0)
+		return wlb_mpi_check(MPI_Irecv(made, bytes, MPI_BYTE, mpi->ranks[0], mpi->tag, mpi->parent,
+		                               &e->requests[e->count++]),
+		                     error);
+	*made = make(transport);
+	for (int i = 1; i < group->size; i++)
+		if (wlb_mpi_check(MPI_Isend(made, bytes, MPI_BYTE, mpi->ranks[i], mpi->tag, mpi->parent,
+		                            &e->requests[e->count++]),
+		                  error) < 0)
+			return -1;
 	return 0;
 }
 
-/* all[of every rank of parent] = what that rank has made. Memory of the device that a call may still use is not
- * released. */
-static int gather(struct wlb_comm *parent, const struct made_id *own, struct made_id *all, struct wlb_error *error)
+static int await_all(struct exchange *e, double limit_s, struct wlb_error *error)
 {
-	const struct wlb_ops *ops = parent->device->ops;
-	const size_t bytes = sizeof(*all) * (size_t)parent->size;
-	struct made_id *on_device = ops->alloc(parent->device, bytes, error);
-	if (on_device == NULL)
-		return -1;
-	ops->to_device(parent->device, NULL, on_device + parent->rank, own, sizeof(*own));
-	/* As numbers of eight bytes, which are passed on as they are. */
-	if (wlb_comm_all_gather(parent, on_device, on_device + parent->rank, WORDS, WLB_FLOAT64, error) < 0 ||
-	    wlb_queue_await(parent->device, NULL, parent->open_limit_s, "gathering the ids of groups", error) < 0)
-		return -1;
-	ops->to_host(parent->device, all, on_device, bytes);
-	ops->release(parent->device, on_device);
+	const double began_s = wlb_now_s();
+	for (int done = 0; !done;) {
+		if (wlb_mpi_check(MPI_Testall(e->count, e->requests, &done, MPI_STATUSES_IGNORE), error) < 0)
+			return -1;
+		if (!done && wlb_now_s() - began_s > limit_s)
+			return wlb_fail(error, "the ids of groups have not arrived after %.1f s: does every rank run?",
+			                limit_s);
+		if (!done)
+			nanosleep(&(struct timespec){.tv_nsec = 100000L}, NULL);
+	}
 	return 0;
 }
 
-int wlb_group_id_split(struct wlb_comm *parent, int color, struct wlb_transport_group *group, struct wlb_error *error)
+int wlb_group_ids_exchange(const struct wlb_transport *transport, struct wlb_transport_group *const *groups, int count,
+                           double limit_s, int *which, struct wlb_error *error)
 {
-	/* A group of one rank opens no transport. */
-	const struct made_id own = make(parent->transport, color, group->rank == 0 && group->size > 1);
-	struct made_id *all = calloc((size_t)parent->size, sizeof(*all));
-	const struct made_id *found = &own;
-	if (all == NULL)
-		return wlb_fail(error, "out of memory for the ids of groups of %d ranks", parent->size);
-	int rc = gather(parent, &own, all, error);
-	for (int i = 0; i < parent->size && rc == 0; i++)
-		if (all[i].is_made && all[i].color == color)
-			found = &all[i];
-	if (rc == 0 && found->is_made)
-		memcpy(group->id, found->id, sizeof(group->id));
-	else if (rc == 0 && group->size > 1)
-		rc = wlb_fail(error, "%s", found->why);
-	free(all);
+	struct exchange e;
+	*which = -1;
+	if (exchange_new(&e, groups, count, error) < 0)
+		return -1;
+	for (int i = 0; i < count; i++)
+		if (start(&e, transport, groups[i], &e.made[i], error) < 0)
+			return -1; /* the memory is still in use */
+	if (await_all(&e, limit_s, error) < 0)
+		return -1;
+	int rc = 0;
+	for (int i = 0; i < count && rc == 0; i++) {
+		*which = i;
+		rc = groups[i]->has_id ? 0 : take(groups[i], &e.made[i], error);
+	}
+	free(e.made);
+	free(e.requests);
 	return rc;
 }

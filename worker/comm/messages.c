@@ -21,12 +21,11 @@ struct wlb_messages {
 struct wlb_messages *wlb_messages_open(struct wlb_comm *world, struct wlb_error *error)
 {
 	struct wlb_messages *messages = calloc(1, sizeof(*messages));
-	int rank, size;
 	if (messages == NULL) {
 		wlb_fail(error, "out of memory for messages between ranks");
 		return NULL;
 	}
-	messages->group = wlb_mpi_split(world->mpi, 0, world->rank, &rank, &size, error);
+	messages->group = wlb_mpi_duplicate(world->members.mpi, error);
 	if (messages->group != NULL)
 		return messages;
 	free(messages);

@@ -54,10 +54,18 @@ struct handle {
 static void *open_group(const struct wlb_transport_group *group, struct wlb_device *device, struct wlb_queue *queue,
                         double limit_s, struct wlb_error *error)
 {
-	(void)limit_s, (void)error; /* the group exists */
+	(void)limit_s, (void)error;
 	group->mpi->device = device;
 	group->mpi->queue = queue;
 	return group->mpi;
+}
+
+static int connect_groups(void *const *states, int count, int *which, struct wlb_error *error)
+{
+	for (*which = 0; *which < count; (*which)++)
+		if (wlb_mpi_connect(states[*which], error) < 0)
+			return -1;
+	return 0;
 }
 
 static void close_group(void *state)
@@ -324,6 +332,7 @@ static int finish(void *object, const struct wlb_transport_request *request, str
 
 const struct wlb_transport wlb_transport_mpi = {
 	.open = open_group,
+	.connect = connect_groups,
 	.close = close_group,
 	.handle_new = handle_new,
 	.handle_free = handle_free,

@@ -5,8 +5,8 @@
 #include "kernels/ops.h"
 
 /* Returns when all that is on the queue has ended (NULL: the compute queue): 0, or -1 where that takes longer than
- * limit_s; `what` names it in the message. */
-int wlb_queue_await(struct wlb_device *device, struct wlb_queue *queue, double limit_s, const char *what,
-                    struct wlb_error *error);
+ * limit_s since began_s; `what` names it in the message. */
+int wlb_queue_await(struct wlb_device *device, struct wlb_queue *queue, double began_s, double limit_s,
+                    const char *what, struct wlb_error *error);
 
 #endif

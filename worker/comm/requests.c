@@ -105,14 +105,14 @@ static int run_alone(struct wlb_comm *comm, const struct wlb_transport_request *
 	return 0;
 }
 
-/* Starts the call behind the work that is on the compute queue. What the host waits for that work is not counted as
- * time in the call, but the watchdog sees it. */
-static int start_behind_compute(struct wlb_comm_request *request, struct wlb_error *error)
+/* Starts the call behind the work that is on its queue, the compute queue or another. What the host waits for that work
+ * is not counted as time in the call, but the watchdog sees it. */
+static int start_behind(struct wlb_comm_request *request, struct wlb_error *error)
 {
 	struct wlb_comm *comm = request->comm;
 	const struct wlb_ops *ops = comm->device->ops;
 	int rc = 0;
-	ops->event_record(comm->device, request->ready, NULL);
+	ops->event_record(comm->device, request->ready, request->wanted.behind);
 	ops->queue_wait(comm->device, comm->queue, request->ready);
 	struct wlb_rank_trace *trace = wlb_comm_trace_memory(comm->trace);
 	if (comm->transport->prepare != NULL) {
@@ -137,10 +137,12 @@ static int start_behind_compute(struct wlb_comm_request *request, struct wlb_err
 struct wlb_comm_request *wlb_comm_start(struct wlb_comm *comm, const struct wlb_transport_request *wanted,
                                         struct wlb_error *error)
 {
+	if (wlb_comm_connect(&comm, 1, error) < 0)
+		return NULL;
 	struct wlb_comm_request *request = take(comm, wanted, error);
 	if (request == NULL)
 		return NULL;
-	int rc = comm->size == 1 ? run_alone(comm, wanted, error) : start_behind_compute(request, error);
+	int rc = comm->size == 1 ? run_alone(comm, wanted, error) : start_behind(request, error);
 	struct wlb_comm_request **list = rc == 0 ? &comm->started : &comm->idle;
 	request->next = *list;
 	*list = request;

@@ -12,11 +12,13 @@ struct wlb_mpi_group;
 
 enum { WLB_GROUP_ID_BYTES = 128 };
 
-/* The ranks of a communicator, for opening its transport; the caller's. */
+/* The ranks of a communicator, for its transport; the caller's. */
 struct wlb_transport_group {
 	struct wlb_mpi_group *mpi;
 	int rank, size;
-	char id[WLB_GROUP_ID_BYTES]; /* where the transport has make_id: that of the group, the same on all its ranks */
+	/* Where the transport has make_id: that of the group, the same on all its ranks. */
+	int has_id;
+	char id[WLB_GROUP_ID_BYTES];
 };
 
 /* What a data call requests of the transport, with the arguments that comm.h describes. */
@@ -26,9 +28,10 @@ struct wlb_transport_request {
 	const void *in; /* device; NULL for a receive; `out` for an all_reduce */
 	size_t count;   /* of a rank's part, in elements */
 	enum wlb_dtype dtype;
-	enum wlb_reduce op; /* of an all_reduce */
-	int peer;           /* of a send or a receive */
-	int blocking;       /* 1: finish() follows at once, so that all of the call may be in it */
+	enum wlb_reduce op;       /* of an all_reduce */
+	int peer;                 /* of a send or a receive */
+	int blocking;             /* 1: finish() follows at once, so that all of the call may be in it */
+	struct wlb_queue *behind; /* whose work the call waits for; NULL: the compute queue's */
 };
 
 /* For two ranks or more: comm.h needs no transport for a communicator of one rank. Functions that return int return 0,
@@ -38,13 +41,16 @@ struct wlb_transport {
 	 * behind it. 0: it has ended when finish() has returned and the queue reaches an event recorded behind that. */
 	int on_queue;
 	/* Makes the id of a group, on the group's first rank. The other ranks must have received the id before they
-	 * open the group. NULL where the transport needs none. */
+	 * connect. NULL where the transport needs none. */
 	int (*make_id)(char *id, struct wlb_error *error);
-	/* Opens the transport of a group; collective over the group. The group's calls use `queue`, which already waits
-	 * for what a call needs when it is started. The caller owns group->mpi, device and queue, which must outlive
-	 * the state. Takes at most limit_s. NULL on failure. */
+	/* Makes this rank's state of a group. The group's calls use `queue`, which already waits for what a call needs
+	 * when it is started. The caller owns group, device and queue, which must outlive the state. NULL on failure.
+	 */
 	void *(*open)(const struct wlb_transport_group *group, struct wlb_device *device, struct wlb_queue *queue,
 	              double limit_s, struct wlb_error *error);
+	/* Connects the ranks of groups, side by side over NCCL, which takes at most 2 limit_s; collective over each of
+	 * them, before its first call. On failure *which is the place of the group that failed. */
+	int (*connect)(void *const *states, int count, int *which, struct wlb_error *error);
 	void (*close)(void *state);
 
 	/* A handle is used for one call after another: its memory is kept for the next. */

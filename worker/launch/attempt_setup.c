@@ -128,6 +128,7 @@ static int find_split(const struct wlb_launch *launch, const struct wlb_train_op
 			.recompute_layers = best->recompute_layers,
 			.head_stages = best->shared_head ? WLB_HEAD_ALL : WLB_HEAD_LAST,
 			.packing = packing != WLB_PACKING_AUTO ? packing : packing_of(best),
+			.zero_stage = best->zero_stage,
 		};
 		keep_record(&request, &found, plan);
 	} else {
@@ -167,6 +168,8 @@ static int find_settings(const struct wlb_launch *launch, const struct wlb_train
 	if (wlb_train_settings_find(options, of_launcher, settings, error) < 0 ||
 	    wlb_layout_choose(&policy, &nodes, &plan->model, layout, error) < 0)
 		return -1;
+	if (options->layout == NULL && layout->pp > 1) /* as a layout that is found here */
+		settings->zero_stage = 1;
 	settings->packing = packing != WLB_PACKING_AUTO ? packing : settings->packing;
 	int has_head = layout->pp > 1 && settings->head_stages == WLB_HEAD_AUTO;
 	if (!has_head && settings->packing != WLB_PACKING_AUTO)
@@ -196,7 +199,7 @@ static int choose_split(const struct wlb_launch *launch, const struct wlb_train_
 		.layout = loading.layout,
 		.interleave = settings.interleave,
 		.micro_batches = loading.micro_batches,
-		.zero_stage = 1,
+		.zero_stage = settings.zero_stage,
 		.recompute = settings.recompute,
 		.recompute_layers = settings.recompute_layers,
 		.account_for_embedding = options->account_for_embedding,

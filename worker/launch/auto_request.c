@@ -22,6 +22,7 @@ void wlb_train_auto_request(const struct wlb_train_options *options, const char 
 		.gpu_types = options->device == WLB_DEVICE_CUDA ? gpu_types : NULL,
 		.seq_length = options->seq_length,
 		.global_batch = (int32_t)options->global_batch_size,
+		.zero_stage = options->zero_stage,
 		.max_length_ratio = wlb_loader_length_ratio(&loading),
 		.max_tokens = options->max_tokens,
 		.least_micro_batches = has_limit ? (int32_t)wlb_loader_bins_min(&loading) : 0,
@@ -31,6 +32,7 @@ void wlb_train_auto_request(const struct wlb_train_options *options, const char 
 		.element_bytes = options->dtype == WLB_FLOAT64    ? 8
 	                         : options->dtype == WLB_BFLOAT16 ? 2
 	                                                          : 4,
+		.halved_rows = options->tp_halves,
 		.gradient_bytes = options->main_grads == WLB_MAIN_GRADS_BF16 ? 2 : 0,
 		.fixed = {.interleave = (int32_t)options->virtual_stages,
 	                  .micro_batch_windows = (int32_t)windows,

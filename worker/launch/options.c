@@ -152,6 +152,12 @@ static const struct wlb_option rows[] = {
                     "element type in which gradients are summed over micro-batches and ranks; bf16 needs bfloat16 "
                     "weights, takes half the memory and the time of their reduction, and loses precision"),
          .choices = "fp32|bf16", .initial = "fp32"},
+	{WLB_OPTION(INT, "zero-stage", FIELD(zero_stage), "N",
+                    "what each rank that holds the same weights has a part of (ZeRO); 1: masters and moments; 2: the "
+                    "gradients too, which are then reduced in every micro-batch: with one the result is the same to "
+                    "the last bit, with several but for the order of sums; not with pp above 1 in --layout, and a "
+                    "layout that is found has stage 1 there"),
+         .min = 1, .max = 2, .initial = "1"},
 	{WLB_OPTION(CHOICE, "device", FIELD(device), NULL, "what computes"), .choices = "cpu|cuda", .initial = "cpu"},
 	{WLB_OPTION(INT64, "threads", FIELD(threads), "N",
                     "threads of a rank; 0: the CPUs that it may use, divided by the ranks of its node"),
@@ -183,6 +189,11 @@ static const struct wlb_option rows[] = {
 	{WLB_OPTION(CHOICE, "cp-sharding", FIELD(cp_sharding), NULL,
                     "how context-parallel ranks share a micro-batch; adaptive: of the two the one that is faster"),
          .choices = "per-sequence|per-document|adaptive", .initial = "adaptive"},
+	{WLB_OPTION(INT64, "tp-halves", FIELD(tp_halves), "N",
+                    "micro-batches of at least N rows on a context-parallel rank are in two halves, so that "
+                    "tensor-parallel communication of one half runs beside the products of the other; losses are as "
+                    "without, but for the order of sums; 0: none"),
+         .max = 1 << 26, .initial = "0"},
 	{WLB_OPTION(INT64, "num-virtual-stages-per-pipeline-rank", FIELD(virtual_stages), "N",
                     "chunks of layers on each pipeline stage; above 1 the schedule is interleaved; 0: as auto finds, "
                     "or 1 where "

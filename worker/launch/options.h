@@ -69,6 +69,7 @@ struct wlb_train_options {
 	int64_t sdc_check_interval; /* 0: no checks */
 	int64_t micro_batch_size;   /* windows of seq_length; 0: not given */
 	int64_t max_tokens;         /* of a micro-batch; 0: derived from micro_batch_size */
+	int64_t tp_halves;          /* rows of a micro-batch that is halved, the least; 0: none is */
 	int64_t virtual_stages;     /* chunks of layers on each pipeline stage; 0: not given */
 	int64_t seed;
 	int64_t threads;                  /* 0: this node's CPUs / its ranks */
@@ -80,6 +81,7 @@ struct wlb_train_options {
 	double storage_timeout_minutes; /* that files may make no progress; below timeout_minutes */
 	int dtype;                      /* enum wlb_dtype, of weights in use and activations; set by choose_dtypes */
 	int main_grads;                 /* enum wlb_main_grads */
+	int zero_stage;                 /* 1 or 2, see wlb_plan */
 	int packing;                    /* enum wlb_strategy; WLB_PACKING_AUTO */
 	int cp_sharding;                /* enum wlb_sharding */
 	int recompute;                  /* enum wlb_recompute; WLB_RECOMPUTE_AUTO: not given */

@@ -65,6 +65,7 @@ int wlb_train_settings_find(const struct wlb_train_options *options, int of_laun
 		.recompute = is_given ? (enum wlb_recompute)options->recompute : recompute,
 		.head_stages = options->head_stages != WLB_HEAD_AUTO ? options->head_stages : head_stages,
 		.packing = options->packing != WLB_PACKING_AUTO ? options->packing : packing,
+		.zero_stage = options->zero_stage,
 		.recompute_layers = is_given ? options->recompute_layers : (int32_t)layers,
 	};
 	return 0;

@@ -35,14 +35,29 @@ struct wlb_scratch {
 	void *statistics; /* [tp, logit_rows, 3] of cross-entropy, master */
 };
 
+/* Rows [first, first + count) of a micro-batch, of which each tensor-parallel rank has an equal share: in its own rows
+ * [first / tp, (first + count) / tp). */
+struct wlb_tp_piece {
+	int64_t first, count;
+};
+
+struct wlb_tp_pieces {
+	int count;
+	struct wlb_tp_piece piece[2];
+};
+
 struct wlb_transformer {
 	const struct wlb_parameters *parameters;
 	struct wlb_device *device;
 	const struct wlb_groups *groups;
 	struct wlb_comm *tp;
 	int tp_size;
-	int key_ranks;     /* whose keys and values there is memory for */
-	int has_exchanges; /* 1: micro-batches may have some */
+	int key_ranks;       /* whose keys and values there is memory for */
+	int has_exchanges;   /* 1: micro-batches may have some */
+	int64_t halved_rows; /* of a micro-batch whose rows are halved, the least; 0: none are */
+	/* Of each piece the collectives under way between parts of a layer, which only worker/model/layer.c uses. */
+	struct wlb_comm_request *rows[2], *sums[2];
+	int has_begun; /* `rows` are those of the layer that follows in the pass */
 	enum wlb_recompute recompute;
 	int recompute_layers; /* FULL: of each chunk, its first layers; 0: all */
 	double *frequencies;  /* [kinds of angles, rotated_pairs], of the rotary embeddings; device memory */

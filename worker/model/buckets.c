@@ -3,13 +3,7 @@
 
 #include "worker/model/partition.h"
 
-enum {
-	ALIGN_ELEMENTS = 16, /* every matrix of a product begins at a multiple of 32 bytes or more */
-	/* Layers are gathered into one bucket until it has this many elements, so that its reduction is worth its
-	 * latency. Megatron-LM takes 40 million parameters. This is less, so that small models too have several
-	 * buckets and reduce the first while the others are still computed. */
-	BUCKET_ELEMENTS = 10000000,
-};
+enum { ALIGN_ELEMENTS = 16 }; /* every matrix of a product begins at a multiple of 32 bytes or more */
 
 static size_t round_up(size_t n, size_t multiple)
 {
@@ -30,26 +24,30 @@ static void place(struct wlb_parameters *p, int tensor)
 	t->owned = bucket->owned;
 	t->offset = bucket->offset + bucket->elements;
 	bucket->elements += (size_t)wlb_tensor_block_elements(&t->block);
+	bucket->last = tensor;
 }
 
-static void align(struct wlb_parameters *p)
+/* Pads the open bucket to a multiple of so many elements. */
+static void pad(struct wlb_parameters *p, size_t multiple)
 {
 	struct wlb_bucket *bucket = &p->buckets[p->bucket_count - 1];
-	bucket->elements = round_up(bucket->elements, ALIGN_ELEMENTS);
+	size_t before = bucket->elements;
+	bucket->elements = round_up(before, multiple);
+	p->tensors[bucket->last].padding += bucket->elements - before;
 }
 
 static void put(struct wlb_parameters *p, int tensor)
 {
 	place(p, tensor);
-	align(p);
+	pad(p, ALIGN_ELEMENTS);
 }
 
 static void close_bucket(struct wlb_parameters *p, int chunk, int layer)
 {
 	struct wlb_bucket *bucket = &p->buckets[p->bucket_count - 1];
+	pad(p, ALIGN_ELEMENTS * (size_t)p->shards);
 	bucket->chunk = chunk;
 	bucket->layer = layer;
-	bucket->elements = round_up(bucket->elements, ALIGN_ELEMENTS * (size_t)p->shards);
 	p->elements = bucket->offset + bucket->elements;
 }
 
@@ -58,7 +56,7 @@ static void put_joined(struct wlb_parameters *p, int first, int last)
 {
 	for (int i = first; i <= last; i++)
 		place(p, i);
-	align(p);
+	pad(p, ALIGN_ELEMENTS);
 }
 
 static void put_matrices(struct wlb_parameters *p, const struct wlb_layer_tensors *t, int kv_shared)
@@ -77,7 +75,7 @@ static void bucket_layers(struct wlb_parameters *p, int chunk, int kv_shared)
 		open_bucket(p, WLB_BUCKET_MATRICES, 1);
 		do
 			put_matrices(p, &c->tensors[l--], kv_shared);
-		while (l >= 0 && p->buckets[p->bucket_count - 1].elements < BUCKET_ELEMENTS);
+		while (l >= 0 && p->buckets[p->bucket_count - 1].elements < WLB_BUCKET_ELEMENTS);
 		close_bucket(p, chunk, l + 1);
 	}
 }
@@ -168,6 +166,40 @@ static void bucket_one(struct wlb_parameters *p, int tensor, enum wlb_bucket_kin
 	close_bucket(p, chunk, layer);
 }
 
+/* Whether a bucket's gradients are complete, and can be reduced, after each backward pass: those of one part of the
+ * model alone. A tied embedding that is on one rank is its head, too. */
+static int can_pass(const struct wlb_parameters *p, const struct wlb_bucket *bucket)
+{
+	return p->shards > 1 && bucket->kind == WLB_BUCKET_MATRICES &&
+	       (bucket->last != p->embedding || p->embedding != p->head);
+}
+
+/* Places the buckets that pass at the bottom and at the top of one piece of memory by turns, behind all others. */
+static void place_gradients(struct wlb_parameters *p, int zero_stage)
+{
+	size_t kept = 0, passing = 0, before = 0;
+	int is_top = 0;
+	for (int i = 0; i < p->bucket_count; i++) {
+		struct wlb_bucket *bucket = &p->buckets[i];
+		bucket->is_passing = zero_stage > 1 && can_pass(p, bucket);
+		if (bucket->is_passing) {
+			passing = before + bucket->elements > passing ? before + bucket->elements : passing;
+			before = bucket->elements;
+		} else {
+			bucket->gradient_offset = kept;
+			kept += bucket->elements;
+		}
+	}
+	p->gradient_elements = kept + passing;
+	for (int i = 0; i < p->bucket_count; i++) {
+		struct wlb_bucket *bucket = &p->buckets[i];
+		if (!bucket->is_passing)
+			continue;
+		bucket->gradient_offset = is_top ? p->gradient_elements - bucket->elements : kept;
+		is_top = !is_top;
+	}
+}
+
 /* Makes all buckets, in the order of the backward pass. */
 int wlb_parameters_bucket(struct wlb_parameters *p, const struct wlb_plan *plan, const struct wlb_coordinates *coords,
                           struct wlb_error *error)
@@ -179,6 +211,7 @@ int wlb_parameters_bucket(struct wlb_parameters *p, const struct wlb_plan *plan,
 	enum wlb_bucket_kind embedding = tied ? WLB_BUCKET_TIED : WLB_BUCKET_MATRICES;
 	enum wlb_bucket_kind head = plan->shared_head ? WLB_BUCKET_TIED : embedding;
 	p->shards = layout->dp * layout->cp;
+	p->micro_batches = plan->micro_batches;
 	p->buckets = calloc((size_t)p->count, sizeof(*p->buckets)); /* each has a tensor at least */
 	if (p->buckets == NULL)
 		return wlb_fail(error, "out of memory for the table of buckets");
@@ -195,5 +228,6 @@ int wlb_parameters_bucket(struct wlb_parameters *p, const struct wlb_plan *plan,
 		bucket_part(p, WLB_BUCKET_KV_VECTORS, coords->tp % sharing == 0, put_kv_vectors, 1);
 	if (p->embedding >= 0)
 		bucket_one(p, p->embedding, embedding, 1, 0, -1);
+	place_gradients(p, plan->zero_stage);
 	return 0;
 }

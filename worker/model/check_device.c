@@ -33,6 +33,7 @@ int wlb_transformer_check_device(const struct wlb_device *device, struct wlb_err
 		{"add", ops->add != NULL},
 		{"scale", ops->scale != NULL},
 		{"softcap", ops->softcap != NULL},
+		{"add_gradients", ops->add_gradients != NULL},
 		{"sum_squares", ops->sum_squares != NULL},
 		{"clip_factor", ops->clip_factor != NULL},
 		{"adamw", ops->adamw != NULL},

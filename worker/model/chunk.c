@@ -27,12 +27,13 @@ static void scale_rows(struct wlb_transformer *t, void *x, int64_t n)
 static int embed(struct wlb_transformer *t, void *out, const struct wlb_micro_batch *batch, struct wlb_error *error)
 {
 	const struct wlb_parameters *p = t->parameters;
+	const struct wlb_tp_pieces pieces = wlb_tp_pieces_of(t, batch->rows);
 	void *addend = wlb_tp_rows(t, t->scratch.addend, out);
 	if (wlb_weights_await(p, p->embedding, p->embedding, error) < 0)
 		return -1;
 	t->device->ops->embedding_forward(t->device, addend, wlb_weight(p, p->embedding), batch->ids, batch->rows,
 	                                  p->shape.hidden_size, p->vocab_start, p->vocab);
-	if (wlb_tp_reduce_scatter(t, out, addend, batch->rows, error) < 0)
+	if (wlb_tp_reduce_scatter(t, out, addend, &pieces, error) < 0)
 		return -1;
 	scale_rows(t, out, batch->rows);
 	return 0;
@@ -43,9 +44,10 @@ static int embed_backward(struct wlb_transformer *t, void *d_out, const struct w
                           struct wlb_error *error)
 {
 	const struct wlb_parameters *p = t->parameters;
+	const struct wlb_tp_pieces pieces = wlb_tp_pieces_of(t, batch->rows);
 	void *all = wlb_tp_rows(t, t->scratch.gathered, d_out);
 	scale_rows(t, d_out, batch->rows);
-	if (wlb_tp_all_gather(t, all, d_out, batch->rows, error) < 0)
+	if (wlb_tp_all_gather(t, all, d_out, &pieces, error) < 0)
 		return -1;
 	t->device->ops->embedding_backward(t->device, wlb_gradient_to_add(p, p->embedding), all, batch->ids,
 	                                   batch->rows, p->shape.hidden_size, p->vocab_start, p->vocab);
@@ -62,6 +64,16 @@ static void make_angles(struct wlb_transformer *t, const struct wlb_micro_batch 
 		                            t->angles_scale[kind]);
 }
 
+/* Sets *layer to layer `l` of the chunk, with its activations in the slot. Returns it; NULL beyond the chunk. */
+static const struct wlb_layer *layer_at(const struct wlb_chunk *c, const struct wlb_slot *slot, int l,
+                                        struct wlb_layer *layer)
+{
+	if (l < 0 || l >= c->layers)
+		return NULL;
+	*layer = (struct wlb_layer){&c->tensors[l], &slot->layers[l]};
+	return layer;
+}
+
 int wlb_forward(struct wlb_transformer *t, int chunk, struct wlb_slot *slot, const struct wlb_micro_batch *batch,
                 struct wlb_error *error)
 {
@@ -73,10 +85,12 @@ int wlb_forward(struct wlb_transformer *t, int chunk, struct wlb_slot *slot, con
 	if (c->layers > 0)
 		make_angles(t, batch);
 	for (int l = 0; l < c->layers; l++) {
+		struct wlb_layer layer, next;
 		void *out = l + 1 < c->layers ? slot->layers[l + 1].input : slot->output;
 		/* All norms are in one bucket, and those among these tensors with them. */
 		if (wlb_weights_await(t->parameters, c->tensors[l].q, c->tensors[l].down, error) < 0 ||
-		    wlb_layer_forward(t, &c->tensors[l], &slot->layers[l], out, batch, error) < 0)
+		    wlb_layer_forward(t, layer_at(c, slot, l, &layer), layer_at(c, slot, l + 1, &next), out, batch,
+		                      error) < 0)
 			return -1;
 	}
 	if (c->layers == 0) /* the chunk is the embedding or the head alone */
@@ -91,10 +105,13 @@ int wlb_backward(struct wlb_transformer *t, int chunk, struct wlb_slot *slot, co
 	const struct wlb_chunk *c = &t->parameters->chunks[chunk];
 	if (c->layers > 0)
 		make_angles(t, batch);
-	for (int l = c->layers - 1; l >= 0; l--)
-		if (wlb_layer_backward(t, &c->tensors[l], &slot->layers[l], slot->output, batch, error) < 0 ||
+	for (int l = c->layers - 1; l >= 0; l--) {
+		struct wlb_layer layer, next;
+		if (wlb_layer_backward(t, layer_at(c, slot, l, &layer), layer_at(c, slot, l - 1, &next), slot->output,
+		                       batch, error) < 0 ||
 		    wlb_layer_done(watch, chunk, l, error) < 0)
 			return -1;
+	}
 	wlb_slot_give_layers(t, slot);
 	if (!c->has_embedding)
 		return 0;

@@ -82,23 +82,56 @@ static int rows_loss(struct wlb_transformer *t, void *x, void *d_x, const int32_
 	return 0;
 }
 
+/* Returns those of the rows of each tensor-parallel rank that are in the piece. */
+static struct wlb_head_rows rows_in(const struct wlb_transformer *t, struct wlb_head_rows rows,
+                                    struct wlb_tp_piece piece)
+{
+	int64_t first = piece.first / t->tp_size, end = first + piece.count / t->tp_size;
+	first = first > rows.first ? first : rows.first;
+	end = end < rows.first + rows.count ? end : rows.first + rows.count;
+	return (struct wlb_head_rows){first, end > first ? end - first : 0};
+}
+
+/* Returns where in the micro-batch a tensor-parallel rank's rows begin, which are in the piece. */
+static int64_t begin_of(const struct wlb_transformer *t, struct wlb_head_rows rows, struct wlb_tp_piece piece, int rank)
+{
+	return piece.first + rank * (piece.count / t->tp_size) + rows.first - piece.first / t->tp_size;
+}
+
+/* wlb_head_share of rows that are in the piece. */
+static int piece_share(struct wlb_transformer *t, struct wlb_head_rows rows, struct wlb_tp_piece piece, void *x,
+                       void *d_x, const int32_t *targets, double *loss_sum, double scale, struct wlb_error *error)
+{
+	int64_t n = rows.count * t->tp_size;
+	const struct wlb_tp_pieces whole = {1, {{0, n}}};
+	/* The targets of whole shares follow each other, as the rows do. */
+	int64_t blocks = n == piece.count ? 1 : t->tp_size, block = n / blocks;
+	enum wlb_dtype compute = t->device->compute;
+	void *all = wlb_tp_rows(t, t->scratch.gathered, x), *d_all = wlb_tp_rows(t, t->scratch.addend, d_x);
+	if (wlb_tp_all_gather(t, all, x, &whole, error) < 0)
+		return -1;
+	for (int b = 0; b < blocks; b++) {
+		int64_t offset = b * block * t->parameters->shape.hidden_size;
+		if (rows_loss(t, wlb_element(compute, all, offset), wlb_element(compute, d_all, offset),
+		              targets + begin_of(t, rows, piece, b), block, loss_sum, scale, error) < 0)
+			return -1;
+	}
+	return wlb_tp_reduce_scatter(t, d_x, d_all, &whole, error);
+}
+
 int wlb_head_share(struct wlb_transformer *t, struct wlb_head_rows rows, void *x, void *d_x,
                    const struct wlb_micro_batch *batch, double *loss_sum, double scale, struct wlb_error *error)
 {
-	int64_t share = batch->rows / t->tp_size, n = rows.count * t->tp_size;
-	/* The targets of whole shares follow each other, as the rows do. */
-	int64_t blocks = rows.count == share ? 1 : t->tp_size, block = n / blocks;
-	enum wlb_dtype compute = t->device->compute;
-	void *all = wlb_tp_rows(t, t->scratch.gathered, x), *d_all = wlb_tp_rows(t, t->scratch.addend, d_x);
-	if (wlb_tp_all_gather(t, all, x, n, error) < 0)
-		return -1;
-	for (int64_t b = 0; b < blocks; b++) {
-		int64_t offset = b * block * t->parameters->shape.hidden_size;
-		if (rows_loss(t, wlb_element(compute, all, offset), wlb_element(compute, d_all, offset),
-		              batch->targets + b * share + rows.first, block, loss_sum, scale, error) < 0)
+	const struct wlb_tp_pieces pieces = wlb_tp_pieces_of(t, batch->rows);
+	for (int i = 0; i < pieces.count; i++) {
+		const struct wlb_head_rows part = rows_in(t, rows, pieces.piece[i]);
+		int64_t offset = (part.first - rows.first) * t->parameters->shape.hidden_size;
+		if (part.count > 0 && piece_share(t, part, pieces.piece[i], wlb_element(t->device->compute, x, offset),
+		                                  wlb_element(t->device->compute, d_x, offset), batch->targets,
+		                                  loss_sum, scale, error) < 0)
 			return -1;
 	}
-	return wlb_tp_reduce_scatter(t, d_x, d_all, n, error);
+	return 0;
 }
 
 /* Replaces slot->output by the gradient of the loss, from that of the normed rows. The norm's backward pass reads
@@ -129,9 +162,10 @@ int wlb_head_evaluate(struct wlb_transformer *t, struct wlb_slot *slot, const st
                       double *loss_sum, struct wlb_error *error)
 {
 	const struct wlb_scratch *s = &t->scratch;
+	const struct wlb_tp_pieces pieces = wlb_tp_pieces_of(t, batch->rows);
 	void *all = wlb_tp_rows(t, s->gathered, s->final_norm);
 	if (final_norm(t, s->final_norm, s->final_rstd, slot->output, batch->rows, error) < 0 ||
-	    wlb_tp_all_gather(t, all, s->final_norm, batch->rows, error) < 0)
+	    wlb_tp_all_gather(t, all, s->final_norm, &pieces, error) < 0)
 		return -1;
 	return rows_loss(t, all, NULL, batch->targets, batch->rows, loss_sum, 1.0, error);
 }
@@ -145,11 +179,15 @@ struct wlb_head_rows wlb_head_rows_of(const struct wlb_transformer *t, const str
 
 int64_t wlb_head_tokens(const struct wlb_transformer *t, const struct wlb_micro_batch *batch, struct wlb_head_rows rows)
 {
-	int64_t share = batch->rows / t->tp_size, tokens = 0;
-	for (int part = 0; part < t->tp_size; part++) {
-		const int32_t *targets = batch->targets_host + part * share + rows.first;
-		for (int64_t i = 0; i < rows.count; i++)
-			tokens += targets[i] >= 0;
+	const struct wlb_tp_pieces pieces = wlb_tp_pieces_of(t, batch->rows);
+	int64_t tokens = 0;
+	for (int i = 0; i < pieces.count; i++) {
+		const struct wlb_head_rows part = rows_in(t, rows, pieces.piece[i]);
+		for (int rank = 0; rank < t->tp_size; rank++) {
+			const int32_t *targets = batch->targets_host + begin_of(t, part, pieces.piece[i], rank);
+			for (int64_t row = 0; row < part.count; row++)
+				tokens += targets[row] >= 0;
+		}
 	}
 	return tokens;
 }

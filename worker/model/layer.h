@@ -4,16 +4,23 @@
 
 #include "worker/model/activations.h"
 
-/* out[n / tp, h] = the layer of activations->input; keeps in `activations` what the backward pass needs. */
-int wlb_layer_forward(struct wlb_transformer *transformer, const struct wlb_layer_tensors *tensors,
-                      const struct wlb_layer_activations *activations, void *out, const struct wlb_micro_batch *batch,
-                      struct wlb_error *error);
+/* A layer of a chunk, and its activations of a micro-batch. */
+struct wlb_layer {
+	const struct wlb_layer_tensors *tensors;
+	const struct wlb_layer_activations *activations;
+};
 
-/* d_residual[n / tp, h]: the gradient of the layer's output is replaced by that of its input. Adds to the gradients of
- * the layer's parameters. What the forward pass did not keep is computed again by the same operations from the same
- * inputs, so that recomputation changes no bit. */
-int wlb_layer_backward(struct wlb_transformer *transformer, const struct wlb_layer_tensors *tensors,
-                       const struct wlb_layer_activations *activations, void *d_residual,
-                       const struct wlb_micro_batch *batch, struct wlb_error *error);
+/* out[n / tp, h] = the layer of activations->input; keeps in `activations` what the backward pass needs. `next` is the
+ * layer that follows in the pass, NULL after the last: its input, `out`, is on its way to the tensor-parallel ranks on
+ * return, so the weight of its first norm must be there. */
+int wlb_layer_forward(struct wlb_transformer *transformer, const struct wlb_layer *layer, const struct wlb_layer *next,
+                      void *out, const struct wlb_micro_batch *batch, struct wlb_error *error);
+
+/* d_residual[n / tp, h]: the gradient of the layer's output is replaced by that of its input, which is on its way
+ * likewise where `next`, the layer before, recomputes less than the whole layer. Adds to the gradients of the layer's
+ * parameters, and to that of the last norm of `next` where it has one after its MLP. What the forward pass did not keep
+ * is computed again by the same operations from the same inputs, so that recomputation changes no bit. */
+int wlb_layer_backward(struct wlb_transformer *transformer, const struct wlb_layer *layer, const struct wlb_layer *next,
+                       void *d_residual, const struct wlb_micro_batch *batch, struct wlb_error *error);
 
 #endif

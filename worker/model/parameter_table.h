@@ -20,13 +20,14 @@ enum wlb_init {
 struct wlb_tensor {
 	char name[64];                 /* "model.layers.0.self_attn.q_proj.weight" */
 	struct wlb_tensor_block block; /* what this rank holds: rows are output features, columns input features */
-	int owned;     /* 1 on one of the ranks that hold the same block, not counting the ranks of the data group: it
-	                  represents the block in checkpoints and in the norm */
-	size_t offset; /* elements from the start of the flat buffers; a multiple of 16 but for the tensors that stand
-	                  below another in one product: k and v below q (v below k where several ranks hold them), up
-	                  below gate */
+	int owned;      /* 1 on one of the ranks that hold the same block, not counting the ranks of the data group: it
+	                   represents the block in checkpoints and in the norm */
+	size_t offset;  /* elements from the start of the flat buffers; a multiple of 16 but for the tensors that stand
+	                   below another in one product: k and v below q (v below k where several ranks hold them), up
+	                   below gate */
+	size_t padding; /* elements after it, in its bucket, that are of no tensor */
 	int bucket;
-	int is_added_to; /* 1: its gradient has been added to in this step (gradients.h) */
+	int is_added_to; /* 1: its gradient has been added to since the step or the pass began (gradients.h) */
 	enum wlb_init init;
 };
 
@@ -51,14 +52,28 @@ struct wlb_bucket {
 	enum wlb_bucket_kind kind;
 	size_t offset;   /* into the flat buffers */
 	size_t elements; /* a multiple of 16 x shards: rank i of the data group owns the i-th of `shards` equal parts */
-	int owned;       /* that of its tensors, which is the same for all */
-	/* Its gradients are complete after this layer of this chunk in the chunk's last backward pass: 0 is the chunk's
-	 * first layer, its number of layers the head, -1 the embedding. Chunks complete in descending order.
-	 */
+	int last;        /* the tensor at its end */
+	size_t gradient_offset; /* into the buffer of gradients: `offset` with ZeRO stage 1 */
+	/* 1, with ZeRO stage 2: its gradients are reduced after each backward pass, and lie until then in memory that
+	 * other buckets use, too. */
+	int is_passing;
+	int owned; /* that of its tensors, which is the same for all */
+	/* Its gradients are complete after this layer of this chunk in the chunk's last backward pass (is_passing: in
+	 * each): 0 is the chunk's first layer, its number of layers the head, -1 the embedding. Chunks complete in
+	 * descending order. */
 	int chunk;
 	int layer;
-	struct wlb_comm_request *gather; /* of its weights, not awaited yet; NULL: none (gathered_weights.h) */
+	/* Of its weights, not awaited yet: their gather, and without one their update; else NULL (gathered_weights.h)
+	 */
+	struct wlb_comm_request *gather;
+	struct wlb_event *update;
 };
+
+/* Whether the gradients of a bucket are complete after this layer of this chunk. */
+static inline int wlb_bucket_is_complete(const struct wlb_bucket *bucket, int chunk, int layer)
+{
+	return bucket->chunk > chunk || (bucket->chunk == chunk && bucket->layer >= layer);
+}
 
 /* Index into the table of tensors, for each tensor of a layer: they follow each other there in this order. Those that
  * the model's family lacks are -1. */
@@ -114,7 +129,9 @@ struct wlb_parameters {
 	struct wlb_bucket *buckets; /* in the order in which they become complete */
 	int bucket_count;
 	int shards;
-	size_t elements; /* of each flat buffer, including padding, which is always 0 */
+	int micro_batches;        /* whose gradients are summed in a step */
+	size_t elements;          /* of the weights, and of the gradients' sums, including padding, which is always 0 */
+	size_t gradient_elements; /* of the buffer of gradients */
 	void *weights;
 	void *gradients;
 };

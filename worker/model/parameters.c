@@ -8,24 +8,13 @@
 #include "worker/model/partition.h"
 #include "worker/model/philox.h"
 
-/* The buffer of gradients also holds masters or moments of one bucket while they are gathered for a checkpoint. */
-static size_t gradient_bytes(const struct wlb_parameters *p)
-{
-	size_t bytes = p->elements * wlb_dtype_bytes(p->device->gradients);
-	for (int b = 0; b < p->bucket_count; b++) {
-		size_t bucket_bytes = p->buckets[b].elements * wlb_dtype_bytes(p->device->master);
-		bytes = bucket_bytes > bytes ? bucket_bytes : bytes;
-	}
-	return bytes;
-}
-
 static int allocate_buffers(struct wlb_parameters *p, struct wlb_error *error)
 {
 	struct wlb_device *device = p->device;
 	p->weights = device->ops->alloc(device, p->elements * wlb_dtype_bytes(device->compute), error);
 	if (p->weights == NULL)
 		return wlb_fail_in(error, "weights of this rank's %zu parameters", p->elements);
-	p->gradients = device->ops->alloc(device, gradient_bytes(p), error);
+	p->gradients = device->ops->alloc(device, p->gradient_elements * wlb_dtype_bytes(device->gradients), error);
 	if (p->gradients != NULL)
 		return 0;
 	return wlb_fail_in(error, "gradients of this rank's %zu parameters", p->elements);
@@ -84,19 +73,17 @@ void wlb_parameters_free(struct wlb_parameters *p)
 	free(p);
 }
 
-static void *block_of(const struct wlb_parameters *p, void *buffer, enum wlb_dtype dtype, int tensor)
-{
-	return (char *)buffer + p->tensors[tensor].offset * wlb_dtype_bytes(dtype);
-}
-
 void *wlb_weight(const struct wlb_parameters *p, int tensor)
 {
-	return block_of(p, p->weights, p->device->compute, tensor);
+	return (char *)p->weights + p->tensors[tensor].offset * wlb_dtype_bytes(p->device->compute);
 }
 
 void *wlb_gradient(const struct wlb_parameters *p, int tensor)
 {
-	return block_of(p, p->gradients, p->device->gradients, tensor);
+	const struct wlb_tensor *t = &p->tensors[tensor];
+	const struct wlb_bucket *bucket = &p->buckets[t->bucket];
+	size_t offset = bucket->gradient_offset + (t->offset - bucket->offset);
+	return (char *)p->gradients + offset * wlb_dtype_bytes(p->device->gradients);
 }
 
 /* The number of a tensor's stream of random numbers. */

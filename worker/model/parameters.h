@@ -10,6 +10,12 @@
  * stages hold it, or the tied embedding.
  *
  * The flat buffers are made of buckets, each padded so that it divides evenly among the ranks of the data group.
+ *
+ * With ZeRO stage 2 (Rajbhandari et al. 2020) the buffer of gradients is smaller: a bucket of matrices is reduced to
+ * the ranks that own its parts after each backward pass, so that its memory is needed from its first layer until the
+ * bucket after the next one begins. Such buckets lie by turns at the two ends of one piece of memory, as large as two
+ * neighbours need. Buckets of all layers together (norms, biases, shared keys and values), and a tied embedding, to
+ * which both ends of the model add, are as with stage 1.
  */
 #ifndef WORKER_MODEL_PARAMETERS_H
 #define WORKER_MODEL_PARAMETERS_H

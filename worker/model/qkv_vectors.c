@@ -3,33 +3,38 @@
 #include "worker/model/gradients.h"
 #include "worker/model/norm.h"
 
-/* Columns of qkv with a bias that lies in one place: all three, or where several ranks hold keys and values, first the
- * queries. */
+/* Columns of qkv with a bias that lies in one place: all three, or where several ranks hold keys and values or a part
+ * alone is wanted, queries apart. */
 struct biased {
 	int first, last; /* tensors */
 	int64_t column, width;
 };
 
-static int list_biased(const struct wlb_parameters *p, const struct wlb_layer_tensors *w, struct biased list[2])
+static int list_biased(const struct wlb_parameters *p, const struct wlb_layer_tensors *w, enum wlb_qkv parts,
+                       struct biased list[2])
 {
 	int64_t q = p->heads * p->shape.head_dim, kv = p->kv_heads * p->shape.head_dim;
+	int count = 0;
 	if (w->q_bias < 0)
 		return 0;
-	if (p->tensors[w->q_bias].bucket == p->tensors[w->k_bias].bucket) {
+	if (parts == WLB_QKV && p->tensors[w->q_bias].bucket == p->tensors[w->k_bias].bucket) {
 		list[0] = (struct biased){w->q_bias, w->v_bias, 0, q + 2 * kv};
 		return 1;
 	}
-	list[0] = (struct biased){w->q_bias, w->q_bias, 0, q};
-	list[1] = (struct biased){w->k_bias, w->v_bias, q, 2 * kv};
-	return 2;
+	if (parts & WLB_QUERIES)
+		list[count++] = (struct biased){w->q_bias, w->q_bias, 0, q};
+	if (parts & WLB_KEYS_AND_VALUES)
+		list[count++] = (struct biased){w->k_bias, w->v_bias, q, 2 * kv};
+	return count;
 }
 
-static void add_biases(struct wlb_transformer *t, const struct wlb_layer_tensors *w, void *qkv, int64_t n)
+static void add_biases(struct wlb_transformer *t, const struct wlb_layer_tensors *w, enum wlb_qkv parts, void *qkv,
+                       int64_t n)
 {
 	const struct wlb_parameters *p = t->parameters;
 	int64_t stride = p->heads * p->shape.head_dim + 2 * wlb_kv_width(t);
 	struct biased list[2];
-	int count = list_biased(p, w, list);
+	int count = list_biased(p, w, parts, list);
 	for (int i = 0; i < count; i++)
 		t->device->ops->add_bias(t->device, wlb_element(t->device->compute, qkv, list[i].column), stride,
 		                         wlb_weight(p, list[i].first), n, list[i].width);
@@ -40,7 +45,7 @@ static void biases_backward(struct wlb_transformer *t, const struct wlb_layer_te
 	const struct wlb_parameters *p = t->parameters;
 	int64_t stride = p->heads * p->shape.head_dim + 2 * wlb_kv_width(t);
 	struct biased list[2];
-	int count = list_biased(p, w, list);
+	int count = list_biased(p, w, WLB_QKV, list);
 	for (int i = 0; i < count; i++) {
 		for (int tensor = list[i].first; tensor <= list[i].last; tensor++)
 			wlb_gradient_to_add(p, tensor);
@@ -83,32 +88,37 @@ static void list_normed(const struct wlb_transformer *t, const struct wlb_layer_
 	                          groups_of(t, keys, p->kv_heads, n)};
 }
 
-/* Adds the sums of all tensor-parallel ranks, where a norm is of the heads of all of them. */
-static int add_sums(const struct wlb_transformer *t, void *sums, int64_t n, struct wlb_error *error)
+/* Adds the sums of all tensor-parallel ranks, where a norm is of the heads of all of them: of queries, of keys, or of
+ * both. */
+static int add_sums(const struct wlb_transformer *t, void *sums, int kinds, int64_t n, struct wlb_error *error)
 {
 	if (wlb_family(t->parameters->shape.family)->qk_norm != WLB_QK_NORM_ALL || t->tp_size == 1)
 		return 0;
-	return wlb_comm_all_reduce(t->tp, sums, (size_t)(2 * n), t->device->master, WLB_SUM, error);
+	return wlb_comm_all_reduce(t->tp, sums, (size_t)(kinds * n), t->device->master, WLB_SUM, error);
 }
 
 static int norm_queries_and_keys(struct wlb_transformer *t, const struct wlb_layer_tensors *w,
-                                 const struct wlb_layer_activations *a, int64_t n, struct wlb_error *error)
+                                 const struct wlb_layer_activations *a, enum wlb_qkv parts, int64_t n,
+                                 struct wlb_error *error)
 {
 	const struct wlb_parameters *p = t->parameters;
 	const struct wlb_ops *ops = t->device->ops;
 	enum wlb_dtype compute = t->device->compute, master = t->device->master;
-	int64_t kv = wlb_kv_width(t), width = p->heads * p->shape.head_dim + kv;
+	int64_t kv = wlb_kv_width(t), q = p->heads * p->shape.head_dim, width = q + kv;
+	int first = parts & WLB_QUERIES ? 0 : 1, end = parts & WLB_KEYS_AND_VALUES ? 2 : 1;
 	struct normed list[2];
 	list_normed(t, w, n, list);
-	ops->gather_rows(t->device, a->raw_qk, width, a->qkv, width + kv, NULL, n, width);
-	for (int i = 0; i < 2; i++) {
+	ops->gather_rows(t->device, wlb_element(compute, a->raw_qk, list[first].column), width,
+	                 wlb_element(compute, a->qkv, list[first].column), width + kv, NULL, n,
+	                 (end == 2 ? width : q) - list[first].column);
+	for (int i = first; i < end; i++) {
 		const void *x = wlb_element(compute, a->raw_qk, list[i].column);
 		ops->group_norm_sums(t->device, wlb_element(master, a->qk_squares, list[i].sums), x, width, x, width,
 		                     NULL, &list[i].groups);
 	}
-	if (add_sums(t, a->qk_squares, n, error) < 0)
+	if (add_sums(t, wlb_element(master, a->qk_squares, list[first].sums), end - first, n, error) < 0)
 		return -1;
-	for (int i = 0; i < 2; i++)
+	for (int i = first; i < end; i++)
 		ops->group_norm_forward(t->device, wlb_element(compute, a->qkv, list[i].column), width + kv,
 		                        wlb_element(compute, a->raw_qk, list[i].column), width,
 		                        wlb_element(master, a->qk_squares, list[i].sums), wlb_weight(p, list[i].tensor),
@@ -131,7 +141,7 @@ static int norms_backward(struct wlb_transformer *t, const struct wlb_layer_tens
 		                     wlb_element(compute, a->raw_qk, list[i].column), width,
 		                     wlb_element(compute, d_qkv, list[i].column), width + kv,
 		                     wlb_weight(p, list[i].tensor), &list[i].groups);
-	if (add_sums(t, products, n, error) < 0)
+	if (add_sums(t, products, 2, n, error) < 0)
 		return -1;
 	for (int i = 0; i < 2; i++)
 		ops->group_norm_backward(
@@ -143,10 +153,10 @@ static int norms_backward(struct wlb_transformer *t, const struct wlb_layer_tens
 }
 
 int wlb_qkv_vectors(struct wlb_transformer *t, const struct wlb_layer_tensors *w, const struct wlb_layer_activations *a,
-                    int64_t n, struct wlb_error *error)
+                    enum wlb_qkv parts, int64_t n, struct wlb_error *error)
 {
-	add_biases(t, w, a->qkv, n);
-	return w->q_norm < 0 ? 0 : norm_queries_and_keys(t, w, a, n, error);
+	add_biases(t, w, parts, a->qkv, n);
+	return w->q_norm < 0 ? 0 : norm_queries_and_keys(t, w, a, parts, n, error);
 }
 
 int wlb_qkv_vectors_backward(struct wlb_transformer *t, const struct wlb_layer_tensors *w,

@@ -3,6 +3,9 @@
  * and a matrix needs all rows. Rows are gathered before a matrix that is cut by its outputs, and summed and scattered
  * after a matrix that is cut by its inputs.
  *
+ * The rows of a micro-batch move in one piece or, so that one half's collective runs beside the products of the other,
+ * in two halves: wlb_transformer_halve_rows(). A rank has its share of each piece, one after the other.
+ *
  * n rows of the micro-batch, h hidden size. Where tp is 1, a rank's rows are all rows: both are one buffer
  * (wlb_tp_rows), and the collectives do nothing. They return -1 where the transport failed.
  *
@@ -20,17 +23,21 @@ static inline void *wlb_tp_rows(const struct wlb_transformer *t, void *all, void
 	return t->tp_size > 1 ? all : own;
 }
 
-/* out[n, h] = every rank's x[n / tp, h], in rank order. */
-int wlb_tp_all_gather(struct wlb_transformer *transformer, void *out, const void *x, int64_t n,
-                      struct wlb_error *error);
+/* The pieces of a micro-batch of n rows, a multiple of tp: the same on all tensor-parallel ranks and stages. */
+struct wlb_tp_pieces wlb_tp_pieces_of(const struct wlb_transformer *transformer, int64_t n);
 
-/* out[n / tp, h] = this rank's rows of the sum of every rank's x[n, h]. */
-int wlb_tp_reduce_scatter(struct wlb_transformer *transformer, void *out, const void *x, int64_t n,
-                          struct wlb_error *error);
-
-int wlb_tp_all_gather_start(struct wlb_transformer *transformer, void *out, const void *x, int64_t n,
+/* Of a piece of `count` rows from `first` on, in buffers of the whole micro-batch: out[n, h] = every rank's
+ * x[n / tp, h], in rank order. */
+int wlb_tp_all_gather_start(struct wlb_transformer *transformer, void *out, const void *x, struct wlb_tp_piece piece,
                             struct wlb_comm_request **request, struct wlb_error *error);
-int wlb_tp_reduce_scatter_start(struct wlb_transformer *transformer, void *out, const void *x, int64_t n,
-                                struct wlb_comm_request **request, struct wlb_error *error);
+/* Likewise: out[n / tp, h] = this rank's rows of the sum of every rank's x[n, h]. */
+int wlb_tp_reduce_scatter_start(struct wlb_transformer *transformer, void *out, const void *x,
+                                struct wlb_tp_piece piece, struct wlb_comm_request **request, struct wlb_error *error);
+
+/* Of all pieces, awaited. */
+int wlb_tp_all_gather(struct wlb_transformer *transformer, void *out, const void *x, const struct wlb_tp_pieces *pieces,
+                      struct wlb_error *error);
+int wlb_tp_reduce_scatter(struct wlb_transformer *transformer, void *out, const void *x,
+                          const struct wlb_tp_pieces *pieces, struct wlb_error *error);
 
 #endif

@@ -16,6 +16,10 @@ struct wlb_optimizer {
 	/* Of this rank's parts, laid out as the sums of the reduction; of the masters their lower halves, and nothing
 	 * where the weights are the masters. */
 	void *states[WLB_STATES];
+	/* The queue of updates, so that they run beside the forward pass of the next step, the moment from which it may
+	 * go on, and those at which it has updated all buckets and each, [buckets]. */
+	struct wlb_queue *queue;
+	struct wlb_event *ready, *ended, **updated;
 };
 
 /* Where this rank's part of a bucket lies. */
@@ -74,6 +78,34 @@ static int allocate(struct wlb_optimizer *o, struct wlb_error *error)
 	return 0;
 }
 
+static int make_queue(struct wlb_optimizer *o, struct wlb_error *error)
+{
+	struct wlb_device *device = o->parameters->device;
+	const struct wlb_ops *ops = device->ops;
+	int count = o->parameters->bucket_count;
+	o->updated = calloc((size_t)count, sizeof(struct wlb_event *));
+	if (o->updated == NULL)
+		return wlb_fail(error, "out of memory for the optimizer");
+	o->queue = ops->queue_new(device, 0, error);
+	o->ready = o->queue != NULL ? ops->event_new(device, 0, error) : NULL;
+	o->ended = o->ready != NULL ? ops->event_new(device, 0, error) : NULL;
+	int made = 0;
+	while (o->ended != NULL && made < count && (o->updated[made] = ops->event_new(device, 0, error)) != NULL)
+		made++;
+	return o->ended != NULL && made == count ? 0 : -1;
+}
+
+static void free_queue(struct wlb_optimizer *o)
+{
+	struct wlb_device *device = o->parameters->device;
+	for (int b = 0; o->updated != NULL && b < o->parameters->bucket_count; b++)
+		device->ops->event_free(device, o->updated[b]);
+	device->ops->event_free(device, o->ended);
+	device->ops->event_free(device, o->ready);
+	device->ops->queue_free(device, o->queue);
+	free(o->updated);
+}
+
 struct wlb_optimizer *wlb_optimizer_new(const struct wlb_parameters *p, const struct wlb_groups *groups,
                                         const struct wlb_optimizer_options *options, struct wlb_error *error)
 {
@@ -83,7 +115,8 @@ struct wlb_optimizer *wlb_optimizer_new(const struct wlb_parameters *p, const st
 		return NULL;
 	}
 	*o = (struct wlb_optimizer){.parameters = p, .groups = groups, .options = *options};
-	if (wlb_reduction_open(&o->reduction, p, groups, error) == 0 && allocate(o, error) == 0)
+	if (wlb_reduction_open(&o->reduction, p, groups, error) == 0 && allocate(o, error) == 0 &&
+	    make_queue(o, error) == 0)
 		return o;
 	wlb_optimizer_free(o);
 	return NULL;
@@ -96,6 +129,8 @@ void wlb_optimizer_free(struct wlb_optimizer *o)
 	struct wlb_device *device = o->parameters->device;
 	struct wlb_error ignored = {0}; /* a communicator that fails is closed next */
 	wlb_weights_await_all(o->parameters, &ignored);
+	device->ops->synchronize(device, &ignored); /* then the queue has ended, too */
+	free_queue(o);
 	for (int state = 0; state < WLB_STATES; state++)
 		device->ops->release(device, o->states[state]);
 	wlb_reduction_close(&o->reduction);
@@ -105,6 +140,11 @@ void wlb_optimizer_free(struct wlb_optimizer *o)
 void wlb_optimizer_begin(struct wlb_optimizer *o)
 {
 	wlb_gradients_begin(o->parameters);
+}
+
+int wlb_optimizer_begin_pass(struct wlb_optimizer *o, int is_last, struct wlb_error *error)
+{
+	return wlb_reduction_begin_pass(&o->reduction, is_last, error);
 }
 
 int wlb_optimizer_layer_done(void *optimizer, int chunk, int layer, struct wlb_error *error)
@@ -138,6 +178,7 @@ static void update(const struct wlb_optimizer *o, int bucket, const struct wlb_a
 	const struct wlb_parameters *p = o->parameters;
 	struct part part = part_of(o, &p->buckets[bucket]);
 	struct wlb_adamw adamw = *settings;
+	adamw.queue = o->queue;
 	if (!wlb_bucket_decays(p->buckets[bucket].kind))
 		adamw.weight_decay = 0.0;
 	p->device->ops->adamw(p->device, elements_at(p->weights, part.first, p->device->compute),
@@ -148,7 +189,8 @@ static void update(const struct wlb_optimizer *o, int bucket, const struct wlb_a
 }
 
 /* Updates this rank's part of each bucket and gathers the weights of all ranks, the gather of a bucket beside the
- * update of the next. Buckets are in the order of the backward pass: the forward pass needs the last one first. */
+ * update of the next, and both beside the next step. Buckets are in the order of the backward pass: the forward pass
+ * needs the last one first. */
 static int update_weights(const struct wlb_optimizer *o, const struct wlb_adamw *settings, const double *factor,
                           struct wlb_error *error)
 {
@@ -156,11 +198,14 @@ static int update_weights(const struct wlb_optimizer *o, const struct wlb_adamw 
 	/* A rank without tokens has read none of those of the step before. */
 	if (wlb_weights_await_all(p, error) < 0)
 		return -1;
+	p->device->ops->event_record(p->device, o->ready, NULL);
+	p->device->ops->queue_wait(p->device, o->queue, o->ready);
 	for (int b = p->bucket_count - 1; b >= 0; b--) {
 		update(o, b, settings, factor);
-		if (wlb_weights_gather(p, o->groups, b, error) < 0)
+		if (wlb_weights_gather(p, o->groups, b, o->queue, o->updated[b], error) < 0)
 			return -1;
 	}
+	p->device->ops->event_record(p->device, o->ended, o->queue);
 	return 0;
 }
 
@@ -216,6 +261,7 @@ int wlb_optimizer_fetch(struct wlb_optimizer *o, struct wlb_queue *queue, enum w
 	char *values = values_host;
 	if (wlb_weights_await_all(p, error) < 0)
 		return -1;
+	device->ops->queue_wait(device, queue, o->ended);
 	if (state == WLB_STATE_MASTERS && !weights_are_masters(o)) {
 		device->ops->to_host_start(device, queue, values, elements_at(p->weights, first, device->compute),
 		                           bytes);
@@ -283,7 +329,7 @@ int wlb_optimizer_store_range(struct wlb_optimizer *o, enum wlb_state state, int
 int wlb_optimizer_share_weights(struct wlb_optimizer *o, struct wlb_error *error)
 {
 	for (int b = 0; b < o->parameters->bucket_count; b++)
-		if (wlb_weights_gather(o->parameters, o->groups, b, error) < 0)
+		if (wlb_weights_gather(o->parameters, o->groups, b, NULL, o->updated[b], error) < 0)
 			return -1;
 	return wlb_weights_await_all(o->parameters, error);
 }

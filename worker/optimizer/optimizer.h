@@ -1,8 +1,10 @@
 /*
- * Updates weights by AdamW with ZeRO stage 1 (Rajbhandari et al. 2020): every rank of the data group owns an equal part
- * of each bucket. It receives the summed gradients of its part (reduce-scatter, begun as soon as the backward pass has
- * completed the bucket), keeps the masters and the moments of that part only, updates it, and all ranks gather the
- * weights, which the model awaits where it reads them (worker/model/gathered_weights.h).
+ * Updates weights by AdamW with ZeRO stage 1 or 2 (Rajbhandari et al. 2020): every rank of the data group owns an equal
+ * part of each bucket. It receives the summed gradients of its part (reduce-scatter, begun as soon as the backward pass
+ * has completed the bucket; of stage 2 see worker/model/parameters.h and reduce.h), keeps the masters and the moments
+ * of that part only, updates it, and all ranks gather the weights, which the model awaits where it reads them
+ * (worker/model/gathered_weights.h). Updates are on a queue of their own, in the order of the forward pass, and so run
+ * beside that of the next step.
  *
  * Masters are the weights in the device's type `master`, which AdamW updates (Micikevicius et al. 2018); those in use
  * are the masters rounded to `compute`. Where the two types are equal, the weights in use are the masters and no memory
@@ -43,11 +45,15 @@ void wlb_optimizer_free(struct wlb_optimizer *optimizer); /* NULL allowed */
 /* Begins a step, to whose gradients nothing has been added. */
 void wlb_optimizer_begin(struct wlb_optimizer *optimizer);
 
-/* A wlb_backward_watch.layer_done with the optimizer as context, for the last backward pass of every chunk: starts the
- * reduction of the buckets that are now complete, and advances the reductions in progress. Chunks and their layers must
- * come in descending order, as in wlb_plan_pass. */
+/* Begins a backward pass whose gradients are reduced, on every rank of the data group: with ZeRO stage 1 the last one
+ * of each chunk in the step, with stage 2 each of the one chunk. is_last: it is the last. Returns -1 where a collective
+ * failed. */
+int wlb_optimizer_begin_pass(struct wlb_optimizer *optimizer, int is_last, struct wlb_error *error);
+/* A wlb_backward_watch.layer_done with the optimizer as context, for such a pass: starts the reduction of the buckets
+ * that are now complete, and advances the reductions in progress. The last passes of chunks, and the layers of a pass,
+ * must come in descending order, as in wlb_plan_pass. */
 int wlb_optimizer_layer_done(void *optimizer, int chunk, int layer, struct wlb_error *error);
-/* The same for a rank that has nothing to compute in the last pass of a chunk: equal to a call of
+/* The same for a rank that has nothing to compute in the pass of a chunk: equal to a call of
  * wlb_optimizer_layer_done for each of its layers, and for the head and the embedding where the chunk has them. */
 int wlb_optimizer_chunk_done(struct wlb_optimizer *optimizer, int chunk, struct wlb_error *error);
 

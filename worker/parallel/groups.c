@@ -9,9 +9,21 @@ static int key_head_holders(int tp, const struct wlb_model *model)
 	return tp > model->num_key_value_heads ? tp / (int)model->num_key_value_heads : 1;
 }
 
-/* Every rank splits off all groups, in the same order. The place of its first member distinguishes a group from others
- * of its kind. */
-static int open_groups(struct wlb_groups *g, int shared_head, const struct wlb_model *model, struct wlb_error *error)
+/* The splits of all groups, in the same order on every rank. A split has the place of the group's first member as its
+ * color, which distinguishes the group from others of its kind. */
+struct splits {
+	struct wlb_comm_split *list;
+	int count;
+};
+
+static struct wlb_comm_split *add(struct splits *splits, struct wlb_comm **comm, int color, int key)
+{
+	struct wlb_comm_split *split = &splits->list[splits->count++];
+	*split = (struct wlb_comm_split){.comm = comm, .color = color, .key = key};
+	return split;
+}
+
+static void add_groups(struct splits *splits, struct wlb_groups *g, int shared_head, const struct wlb_model *model)
 {
 	const struct wlb_layout *layout = &g->layout;
 	const struct wlb_coordinates coords = g->coords;
@@ -23,49 +35,42 @@ static int open_groups(struct wlb_groups *g, int shared_head, const struct wlb_m
 		const char *name;
 		struct wlb_coordinates first;
 		int key;
-	} splits[] = {
+	} groups[] = {
 		{&g->tp, "tp", {.tp = 0, coords.cp, coords.pp, coords.dp}, coords.tp},
 		{&g->cp, "cp", {coords.tp, .cp = 0, coords.pp, coords.dp}, coords.cp},
 		{&g->data, "data", {coords.tp, .cp = 0, coords.pp, .dp = 0}, coords.dp * layout->cp + coords.cp},
 		{&g->kv, "kv", {.tp = coords.tp - coords.tp % holders, coords.cp, coords.pp, coords.dp}, coords.tp},
 		{&g->tied, "tied", {coords.tp, coords.cp, .pp = is_tied ? 0 : coords.pp, coords.dp}, coords.pp},
 	};
-	for (size_t i = 0; i < sizeof(splits) / sizeof(splits[0]); i++) {
-		int color = wlb_layout_place(layout, &splits[i].first);
-		*splits[i].group = wlb_comm_split(g->world, color, splits[i].key, splits[i].name, error);
-		if (*splits[i].group == NULL)
-			return -1;
+	for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
+		struct wlb_comm_split *split =
+			add(splits, groups[i].group, wlb_layout_place(layout, &groups[i].first), groups[i].key);
+		snprintf(split->name, sizeof(split->name), "%s", groups[i].name);
 	}
-	g->key_groups[g->key_group_count++] = g->cp;
-	return 0;
 }
 
-/* Splits off the group of `size` ranks of the data group that this rank is in. */
-static int open_key_group(struct wlb_groups *g, int size, struct wlb_error *error)
+/* The group of `size` ranks of the data group that this rank is in. */
+static void add_key_group(struct splits *splits, struct wlb_groups *g, int size)
 {
 	int cp = g->layout.cp, ranks = cp * g->layout.dp, own = g->coords.dp * cp + g->coords.cp;
 	int first = own - own % size;
 	if (first + size > ranks)
 		first = own;
 	const struct wlb_coordinates place = {g->coords.tp, first % cp, g->coords.pp, first / cp};
-	char name[32];
-	snprintf(name, sizeof(name), "cp of %d", size);
-	struct wlb_comm *group = wlb_comm_split(g->world, wlb_layout_place(&g->layout, &place), own, name, error);
-	if (group == NULL)
-		return -1;
-	g->key_groups[g->key_group_count++] = group;
-	return 0;
+	struct wlb_comm_split *split =
+		add(splits, &g->key_groups[g->key_group_count++], wlb_layout_place(&g->layout, &place), own - first);
+	snprintf(split->name, sizeof(split->name), "cp of %d", size);
 }
 
-/* Every rank splits off all sizes, in the same order. */
-static int open_key_groups(struct wlb_groups *g, struct wlb_error *error)
+/* Those of every size but cp. */
+static void add_key_groups(struct splits *splits, struct wlb_groups *g)
 {
 	int size = g->layout.cp * g->layout.dp;
 	for (;; size = wlb_dynamic_cp_smaller(size)) {
-		if (size != g->layout.cp && open_key_group(g, size, error) < 0)
-			return -1;
+		if (size != g->layout.cp)
+			add_key_group(splits, g, size);
 		if (size == 1)
-			return 0;
+			return;
 	}
 }
 
@@ -78,87 +83,107 @@ static int edge_is_in(int edge, int stages, enum edges edges)
 	return edge == stages - 1 ? edges == LAST_EDGE : edge % 2 == (int)edges;
 }
 
-/* Splits off one of these sets for one kind of message. The rank of a stage without an edge of it is alone there, and
- * closes that communicator. */
-static int open_edges(struct wlb_groups *g, enum edges edges, int backward, struct wlb_error *error)
+static int place_of_stage(const struct wlb_groups *g, int stage)
+{
+	struct wlb_coordinates at = g->coords;
+	at.pp = stage;
+	return wlb_layout_place(&g->layout, &at);
+}
+
+/* One of these sets for one kind of message. The rank of a stage without an edge of it is in no group. */
+static void add_edges(struct splits *splits, struct wlb_groups *g, enum edges edges, int backward)
 {
 	int stages = g->layout.pp, own = g->coords.pp, edge = (own + stages - 1) % stages;
 	if (edge_is_in(own, stages, edges))
 		edge = own;
 	int has_edge = edge_is_in(edge, stages, edges), is_sender = (edge == own) != backward;
-	struct wlb_coordinates first = g->coords;
-	first.pp = has_edge ? edge : own;
-	char name[32];
+	struct wlb_comm **comm = is_sender ? (backward ? &g->gradients_out : &g->activations_out)
+	                                   : (backward ? &g->gradients_in : &g->activations_in);
+	struct wlb_comm_split *split = add(splits, comm, has_edge ? place_of_stage(g, edge) : -1, !is_sender);
 	int before = edge, after = (edge + 1) % stages;
-	snprintf(name, sizeof(name), backward ? "pp_back %d>%d" : "pp %d>%d", backward ? after : before,
+	snprintf(split->name, sizeof(split->name), backward ? "pp_back %d>%d" : "pp %d>%d", backward ? after : before,
 	         backward ? before : after);
-	struct wlb_comm *comm = wlb_comm_split(g->world, wlb_layout_place(&g->layout, &first), !is_sender, name, error);
-	if (comm == NULL)
-		return -1;
-	if (!has_edge)
-		wlb_comm_close(comm);
-	else if (is_sender)
-		*(backward ? &g->gradients_out : &g->activations_out) = comm;
-	else
-		*(backward ? &g->gradients_in : &g->activations_in) = comm;
-	return 0;
 }
 
 /* A stage that is the only one has no neighbour: communicators of one rank. */
-static int open_no_edges(struct wlb_groups *g, struct wlb_error *error)
+static void add_no_edges(struct splits *splits, struct wlb_groups *g)
 {
 	struct wlb_comm **edges[] = {&g->activations_in, &g->activations_out, &g->gradients_in, &g->gradients_out};
 	for (size_t i = 0; i < sizeof(edges) / sizeof(edges[0]); i++) {
-		*edges[i] = wlb_comm_split(g->world, g->place, 0, i < 2 ? "pp" : "pp_back", error);
-		if (*edges[i] == NULL)
-			return -1;
+		struct wlb_comm_split *split = add(splits, edges[i], g->place, 0);
+		snprintf(split->name, sizeof(split->name), i < 2 ? "pp" : "pp_back");
 	}
-	return 0;
 }
 
-/* Every rank splits off all sets, in the same order. */
-static int open_pipeline(struct wlb_groups *g, struct wlb_error *error)
+static void add_pipeline(struct splits *splits, struct wlb_groups *g)
 {
-	if (g->layout.pp == 1)
-		return open_no_edges(g, error);
+	if (g->layout.pp == 1) {
+		add_no_edges(splits, g);
+		return;
+	}
 	for (int edges = EVEN_EDGES; edges < EDGE_SETS; edges++)
 		for (int backward = 0; backward < 2; backward++)
-			if (open_edges(g, (enum edges)edges, backward, error) < 0)
-				return -1;
-	return 0;
+			add_edges(splits, g, (enum edges)edges, backward);
 }
 
-/* Splits off the communicator of one stage and the last. Returns -1 on failure; *comm stays NULL on other stages. */
-static int open_head_edge(struct wlb_groups *g, int stage, int to_last, struct wlb_comm **comm, struct wlb_error *error)
+/* The communicator of one stage and the last; other stages are in no group. */
+static void add_head_edge(struct splits *splits, struct wlb_groups *g, int stage, int to_last, struct wlb_comm **comm)
 {
 	int last = g->layout.pp - 1, own = g->coords.pp, is_in = own == stage || own == last;
-	struct wlb_coordinates first = g->coords;
-	first.pp = is_in ? stage : own;
-	char name[32];
-	snprintf(name, sizeof(name), "head %d>%d", to_last ? stage : last, to_last ? last : stage);
-	*comm = wlb_comm_split(g->world, wlb_layout_place(&g->layout, &first), (own == last) == to_last, name, error);
-	if (*comm == NULL)
-		return -1;
-	if (!is_in) {
-		wlb_comm_close(*comm);
-		*comm = NULL;
-	}
-	return 0;
+	struct wlb_comm_split *split =
+		add(splits, comm, is_in ? place_of_stage(g, stage) : -1, (own == last) == to_last);
+	snprintf(split->name, sizeof(split->name), "head %d>%d", to_last ? stage : last, to_last ? last : stage);
 }
 
-/* Every rank splits off all of them, in the same order. */
-static int open_shared_head(struct wlb_groups *g, struct wlb_error *error)
+static int add_shared_head(struct splits *splits, struct wlb_groups *g, struct wlb_error *error)
 {
 	int others = g->layout.pp - 1;
 	g->head_rows = calloc((size_t)others, sizeof(struct wlb_comm *));
 	g->head_gradients = calloc((size_t)others, sizeof(struct wlb_comm *));
 	if (g->head_rows == NULL || g->head_gradients == NULL)
 		return wlb_fail(error, "out of memory for the communicators of %d stages", others + 1);
-	for (int s = 0; s < others; s++)
-		if (open_head_edge(g, s, 0, &g->head_rows[s], error) < 0 ||
-		    open_head_edge(g, s, 1, &g->head_gradients[s], error) < 0)
-			return -1;
+	for (int s = 0; s < others; s++) {
+		add_head_edge(splits, g, s, 0, &g->head_rows[s]);
+		add_head_edge(splits, g, s, 1, &g->head_gradients[s]);
+	}
 	return 0;
+}
+
+/* Splits off all groups and connects them, with the world, side by side. */
+static int split_and_connect(struct wlb_groups *g, const struct splits *splits, struct wlb_error *error)
+{
+	struct wlb_comm **comms = calloc((size_t)splits->count + 1, sizeof(struct wlb_comm *));
+	if (comms == NULL)
+		return wlb_fail(error, "out of memory for %d communicators", splits->count);
+	int rc = wlb_comm_split_all(g->world, splits->list, splits->count, error);
+	comms[0] = g->world;
+	for (int i = 0; i < splits->count; i++)
+		comms[i + 1] = splits->list[i].color >= 0 ? *splits->list[i].comm : NULL;
+	if (rc == 0)
+		rc = wlb_comm_connect(comms, splits->count + 1, error);
+	free(comms);
+	return rc;
+}
+
+static int open_all(struct wlb_groups *g, const struct wlb_plan *plan, const struct wlb_model *model,
+                    struct wlb_error *error)
+{
+	enum { MOST_WITHOUT_HEAD = 5 + WLB_DYNAMIC_CP_SIZES + 2 * EDGE_SETS };
+	const size_t most = MOST_WITHOUT_HEAD + 2 * (size_t)g->layout.pp;
+	struct splits splits = {.list = calloc(most, sizeof(*splits.list))};
+	if (splits.list == NULL)
+		return wlb_fail(error, "out of memory for %zu communicators", most);
+	g->key_group_count = 1;
+	add_groups(&splits, g, plan->shared_head, model);
+	if (plan->dynamic_cp > 0)
+		add_key_groups(&splits, g);
+	add_pipeline(&splits, g);
+	int rc = plan->shared_head ? add_shared_head(&splits, g, error) : 0;
+	if (rc == 0)
+		rc = split_and_connect(g, &splits, error);
+	g->key_groups[0] = g->cp;
+	free(splits.list);
+	return rc;
 }
 
 struct wlb_groups *wlb_groups_open(struct wlb_comm *world, const struct wlb_plan *plan, int place,
@@ -173,9 +198,7 @@ struct wlb_groups *wlb_groups_open(struct wlb_comm *world, const struct wlb_plan
 	groups->place = place;
 	groups->coords = wlb_layout_coordinates(&plan->layout, place);
 	groups->world = world;
-	if (open_groups(groups, plan->shared_head, model, error) == 0 && open_pipeline(groups, error) == 0 &&
-	    (plan->dynamic_cp == 0 || open_key_groups(groups, error) == 0) &&
-	    (!plan->shared_head || open_shared_head(groups, error) == 0))
+	if (open_all(groups, plan, model, error) == 0)
 		return groups;
 	wlb_groups_close(groups);
 	return NULL;

@@ -7,14 +7,14 @@
 enum wlb_step_part {
 	WLB_TIME_FORWARD, /* passes, without their communication */
 	WLB_TIME_BACKWARD,
-	WLB_TIME_TP,     /* tensor-parallel communication, with that of shared KV heads */
-	WLB_TIME_CP,     /* context-parallel */
-	WLB_TIME_PP,     /* sending to another stage */
-	WLB_TIME_BUBBLE, /* waiting for what another stage sends */
-	WLB_TIME_DP,     /* gradients and weights over the data group */
-	WLB_TIME_OPTIMIZER,
-	WLB_TIME_LOADER, /* waiting for the data of the step */
-	WLB_TIME_WORLD,  /* agreeing on loss, norm and these times; includes waiting for the slowest rank */
+	WLB_TIME_TP,        /* tensor-parallel communication, with that of shared KV heads */
+	WLB_TIME_CP,        /* context-parallel */
+	WLB_TIME_PP,        /* sending to another stage */
+	WLB_TIME_BUBBLE,    /* waiting for what another stage sends */
+	WLB_TIME_DP,        /* gradients and weights over the data group */
+	WLB_TIME_OPTIMIZER, /* on GPUs without the update of weights, which runs beside the next step's forward pass */
+	WLB_TIME_LOADER,    /* waiting for the data of the step */
+	WLB_TIME_WORLD,     /* agreeing on loss, norm and these times; includes waiting for the slowest rank */
 	WLB_STEP_PARTS,
 };
 

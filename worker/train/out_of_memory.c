@@ -54,6 +54,8 @@ static void add_remedies(const struct wlb_trainer *t, struct wlb_error *error)
 		add(error, "--recompute-granularity full, ");
 	else if (plan->recompute_layers > 0)
 		add(error, "a greater --recompute-num-layers, ");
+	if (plan->zero_stage == 1 && plan->layout.pp == 1 && plan->layout.dp * plan->layout.cp > 1)
+		add(error, "--zero-stage 2, ");
 	if (t->plan->max_tokens > t->options->seq_length)
 		add(error, "a smaller --micro-batch-size, ");
 	if (plan->shared_head)

@@ -31,7 +31,7 @@ struct wlb_pipeline {
 	const struct wlb_loaded_step *step;
 	double *loss_sum;
 	const struct wlb_pass_watch *watch;
-	int reduces; /* 1: gradients are reduced as they become complete */
+	int is_alone; /* 1: of wlb_pipeline_run_alone */
 };
 
 int wlb_pipeline_slots(const struct wlb_plan *plan, int stage)
@@ -266,14 +266,29 @@ static int share_head(struct wlb_pipeline *p, struct wlb_pass pass, struct wlb_e
 	                               batch_after(p, pass.micro_batch), &loss, error);
 }
 
+/* Whether the gradients of a pass are reduced as they become complete. */
+static int reduces(const struct wlb_pipeline *p, struct wlb_pass pass)
+{
+	return !p->is_alone && pass.backward && (is_last(p, pass) || p->plan.zero_stage > 1);
+}
+
+static struct wlb_backward_watch watch_of(const struct wlb_pipeline *p, struct wlb_pass pass)
+{
+	if (p->is_alone)
+		return (struct wlb_backward_watch){.layer_done = p->watch->layer_done, .context = p->watch->context};
+	return (struct wlb_backward_watch){.layer_done = reduces(p, pass) ? wlb_optimizer_layer_done : NULL,
+	                                   .context = p->optimizer};
+}
+
 static int backward(struct wlb_pipeline *p, struct wlb_pass pass, int64_t n, struct wlb_error *error)
 {
 	const struct wlb_micro_batch *batch = &p->step->list[pass.micro_batch];
-	const struct wlb_backward_watch reduce = {.layer_done = wlb_optimizer_layer_done, .context = p->optimizer};
-	const struct wlb_backward_watch *watch = p->reduces && is_last(p, pass) ? &reduce : NULL;
+	const struct wlb_backward_watch of_pass = watch_of(p, pass);
+	const struct wlb_backward_watch *watch = of_pass.layer_done != NULL ? &of_pass : NULL;
 	int number = *slot_of(p, pass);
 	struct wlb_slot *slot = wlb_transformer_slot(p->transformer, number);
-	if ((receives(p, pass) && receive(p, pass, number, error) < 0) || receive_next(p, n, error) < 0 ||
+	if ((reduces(p, pass) && wlb_optimizer_begin_pass(p->optimizer, is_last(p, pass), error) < 0) ||
+	    (receives(p, pass) && receive(p, pass, number, error) < 0) || receive_next(p, n, error) < 0 ||
 	    (!receives(p, pass) && take_loss(p, pass, number, watch, error) < 0) ||
 	    wlb_backward(p->transformer, pass.chunk, slot, batch, watch, error) < 0)
 		return -1;
@@ -287,16 +302,25 @@ static int backward(struct wlb_pipeline *p, struct wlb_pass pass, int64_t n, str
 	return p->holdings[number].gradient_sent != NULL ? 0 : -1;
 }
 
+/* A pass without tokens, which are of the same micro-batch on all stages: the other ranks of the data group may have
+ * some. */
+static int skip_pass(struct wlb_pipeline *p, struct wlb_pass pass, struct wlb_error *error)
+{
+	if (!reduces(p, pass))
+		return 0;
+	if (wlb_optimizer_begin_pass(p->optimizer, is_last(p, pass), error) < 0)
+		return -1;
+	return wlb_optimizer_chunk_done(p->optimizer, pass.chunk, error);
+}
+
 /* Runs pass number n of this stage. */
 static int run_pass(struct wlb_pipeline *p, int64_t n, struct wlb_error *error)
 {
 	const struct wlb_pass_watch *watch = p->watch;
 	struct wlb_pass pass = wlb_plan_pass(&p->plan, p->groups->coords.pp, n);
 	const struct wlb_micro_batch *batch = &p->step->list[pass.micro_batch];
-	if (batch->tokens == 0) /* of the same micro-batch on all stages */
-		return p->reduces && pass.backward && is_last(p, pass)
-		               ? wlb_optimizer_chunk_done(p->optimizer, pass.chunk, error)
-		               : 0;
+	if (batch->tokens == 0)
+		return skip_pass(p, pass, error);
 	watch->begins(watch->context, pass.backward || pass.head);
 	int rc = pass.head       ? share_head(p, pass, error)
 	         : pass.backward ? backward(p, pass, n, error)
@@ -322,7 +346,7 @@ static int run(struct wlb_pipeline *p, const struct wlb_loaded_step *step, doubl
 int wlb_pipeline_run(struct wlb_pipeline *p, const struct wlb_loaded_step *step, double *loss_sum,
                      const struct wlb_pass_watch *watch, struct wlb_error *error)
 {
-	p->reduces = 1;
+	p->is_alone = 0;
 	return run(p, step, loss_sum, watch, error);
 }
 
@@ -332,7 +356,7 @@ int wlb_pipeline_run_alone(struct wlb_pipeline *p, const struct wlb_micro_batch 
 	p->alone[0] = *batch;
 	const struct wlb_loaded_step step = {
 		.loss_tokens = batch->tokens, .micro_batches = p->plan.micro_batches, .list = p->alone};
-	p->reduces = 0;
+	p->is_alone = 1;
 	return run(p, &step, loss_sum, watch, error);
 }
 

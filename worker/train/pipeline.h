@@ -31,6 +31,8 @@ struct wlb_pass_watch {
 	/* Called with what the pass leaves for the stage that follows it, `bytes` of device memory: the residual
 	 * stream, or its gradient. NULL allowed. */
 	int (*leaves)(void *context, struct wlb_pass pass, const void *stream, size_t bytes, struct wlb_error *error);
+	/* wlb_backward_watch.layer_done of wlb_pipeline_run_alone. NULL allowed. */
+	int (*layer_done)(void *context, int chunk, int layer, struct wlb_error *error);
 	void *context;
 };
 
@@ -40,7 +42,8 @@ int wlb_pipeline_run(struct wlb_pipeline *pipeline, const struct wlb_loaded_step
                      const struct wlb_pass_watch *watch, struct wlb_error *error);
 
 /* The same over one micro-batch that is part of no step: the gradients, of its mean loss, are not reduced over the data
- * group. They must be 0 before, and are to be set to 0 afterwards. All stages of the replica call it. */
+ * group. wlb_optimizer_begin comes before it, and before the next step. The gradients of a bucket that passes
+ * (gradients.h) are valid until the layers that follow are done. All stages of the replica call it. */
 int wlb_pipeline_run_alone(struct wlb_pipeline *pipeline, const struct wlb_micro_batch *batch, double *loss_sum,
                            const struct wlb_pass_watch *watch, struct wlb_error *error);
 

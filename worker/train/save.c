@@ -416,7 +416,8 @@ static int copy_packer_state(struct wlb_save *save, const struct wlb_loaded_step
 	return 0;
 }
 
-/* Starts to copy to host memory what this rank keeps. The host has read the step, so that the device has ended it. */
+/* Starts to copy to host memory what this rank keeps. The host has read the step, so that the device has ended it
+ * but for the update of the weights, which wlb_optimizer_fetch makes the queue wait for. */
 static int copy(struct wlb_save *save, struct wlb_trainer *t, struct wlb_error *error)
 {
 	int rc = wlb_parts_fetch(&save->parts, t->optimizer, save->queue, error);

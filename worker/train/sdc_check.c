@@ -7,6 +7,7 @@
 #include "common/rank_trace.h"
 #include "planner/node_type.h"
 #include "worker/comm/comm_trace.h"
+#include "worker/model/gathered_weights.h"
 #include "worker/model/gradients.h"
 #include "worker/train/device.h"
 #include "worker/train/sdc_vote.h"
@@ -24,6 +25,7 @@ struct wlb_sdc_check {
 	double *halves;                   /* [places, digests, 2] */
 	double *ranks;                    /* [places] the rank at each */
 	struct wlb_sdc_suspect *suspects; /* [places] */
+	int digested;                     /* buckets of gradients so far */
 };
 
 struct wlb_sdc_check *wlb_sdc_check_new(const struct wlb_sdc_check_uses *uses, struct wlb_error *error)
@@ -126,22 +128,52 @@ static int pass_leaves(void *check, struct wlb_pass pass, const void *stream, si
 	return 0;
 }
 
+static uint64_t *digest_of_gradients(struct wlb_sdc_check *c)
+{
+	return &c->own[wlb_sdc_digests(&c->shape) - 1];
+}
+
+static void digest_next(struct wlb_sdc_check *c)
+{
+	const struct wlb_parameters *p = c->uses.parameters;
+	const struct wlb_bucket *bucket = &p->buckets[c->digested];
+	size_t element_bytes = wlb_dtype_bytes(p->device->gradients);
+	wlb_gradients_complete(p, c->digested++);
+	*digest_of_gradients(c) = add_memory(c, *digest_of_gradients(c),
+	                                     (const char *)p->gradients + bucket->gradient_offset * element_bytes,
+	                                     bucket->elements * element_bytes);
+}
+
+/* Digests the gradients that are complete: their memory may be that of gradients that follow. */
+static int layer_done(void *check, int chunk, int layer, struct wlb_error *error)
+{
+	struct wlb_sdc_check *c = check;
+	const struct wlb_parameters *p = c->uses.parameters;
+	(void)error; /* as of pass_leaves */
+	while (c->digested < p->bucket_count && wlb_bucket_is_complete(&p->buckets[c->digested], chunk, layer))
+		digest_next(c);
+	return 0;
+}
+
 static int compute(struct wlb_sdc_check *c, const struct wlb_micro_batch *batch, struct wlb_error *error)
 {
 	struct wlb_device *device = c->uses.device;
-	const struct wlb_parameters *p = c->uses.parameters;
-	const struct wlb_pass_watch watch = {
-		.begins = pass_begins, .queued = pass_queued, .leaves = pass_leaves, .context = c};
-	int last = wlb_sdc_digests(&c->shape) - 1;
-	memset(c->own, 0, (size_t)(last + 1) * sizeof(*c->own));
+	const struct wlb_pass_watch watch = {.begins = pass_begins,
+	                                     .queued = pass_queued,
+	                                     .leaves = pass_leaves,
+	                                     .layer_done = layer_done,
+	                                     .context = c};
+	memset(c->own, 0, (size_t)wlb_sdc_digests(&c->shape) * sizeof(*c->own));
+	c->digested = 0;
+	if (wlb_weights_await_all(c->uses.parameters, error) < 0) /* their update reads the sums of gradients */
+		return -1;
 	wlb_optimizer_begin(c->uses.optimizer);
 	device->ops->zero(device, c->loss, sizeof(*c->loss));
 	if (wlb_pipeline_run_alone(c->uses.pipeline, batch, c->loss, &watch, error) < 0)
 		return -1;
-	for (int b = 0; b < p->bucket_count; b++)
-		wlb_gradients_complete(p, b);
-	uint64_t of_loss = add_memory(c, 0, c->loss, sizeof(*c->loss));
-	c->own[last] = add_memory(c, of_loss, p->gradients, p->elements * wlb_dtype_bytes(device->gradients));
+	while (c->digested < c->uses.parameters->bucket_count)
+		digest_next(c);
+	*digest_of_gradients(c) = add_memory(c, *digest_of_gradients(c), c->loss, sizeof(*c->loss));
 	return device->ops->synchronize(device, error);
 }
 

@@ -130,8 +130,9 @@ static void try_change(struct wlb_plan_input *input, const struct change *c, con
 
 static int recomputes(const struct wlb_plan_input *input, const struct wlb_plan *plan)
 {
-	return plan->recompute == WLB_RECOMPUTE_FULL ||
-	       (plan->recompute == WLB_RECOMPUTE_SELECTIVE && input->cost.unfused_attention);
+	if (plan->recompute == WLB_RECOMPUTE_SELECTIVE)
+		return input->cost.unfused_attention;
+	return plan->recompute != WLB_RECOMPUTE_NONE;
 }
 
 void wlb_plan_choices_find(const struct wlb_plan_request *request, struct wlb_plan_input *input,

@@ -10,7 +10,7 @@
 #include "planner/cli/plan/report.h"
 #include "planner/cli/plan/time.h"
 
-/* DIFFERENCES options of at most 128 bytes and values of at most 64 fit in TEXT_BYTES. */
+/* DIFFERENCES options of at most 128 bytes and values of at most 80 fit in TEXT_BYTES. */
 enum { DIFFERENCES = 19, TEXT_BYTES = 4096, INDENT = 2 };
 
 static const double near_equal = 1.01; /* of the best step: the search takes such plans as equal, too */
@@ -18,7 +18,7 @@ static const double near_equal = 1.01; /* of the best step: the search takes suc
 /* A setting of both plans. */
 struct difference {
 	char option[128]; /* of the trainer, or what it is where there is none */
-	char mine[64], best[64];
+	char mine[WLB_RECOMPUTE_TEXT_BYTES], best[WLB_RECOMPUTE_TEXT_BYTES];
 	int given; /* the command has it */
 };
 

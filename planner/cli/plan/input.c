@@ -120,12 +120,11 @@ int wlb_plan_input_read(const struct wlb_plan_request *request, struct wlb_plan_
 	if (wlb_trainer_read(&request->trainer, &input->trainer, &input->machine, &input->cost, error) < 0)
 		return -1;
 	int for_worker = input->cost.trainer == WLB_COST_WORKER;
-	if (for_worker && request->zero_stage != 1)
-		return wlb_fail(
-			error,
-			"--zero-stage %d: wlb-worker shards the states of the optimizer and nothing else, which "
-			"is stage 1; leave it out, or plan for --trainer megatron",
-			request->zero_stage);
+	if (for_worker && request->zero_stage != 1 && request->zero_stage != 2)
+		return wlb_fail(error,
+		                "--zero-stage %d: wlb-worker shards the states of the optimizer, which is stage 1, and "
+		                "with stage 2 gradients; give 1 or 2, or plan for --trainer megatron",
+		                request->zero_stage);
 	if (wlb_model_file_read(request->model, for_worker ? WLB_MODEL_TO_TRAIN : WLB_MODEL_TO_PLAN, &input->model,
 	                        error) < 0)
 		return -1;
@@ -149,6 +148,18 @@ void wlb_plan_input_free(struct wlb_plan_input *input)
 	free(input->gpus_of_node);
 	free(input->leaf);
 	*input = (struct wlb_plan_input){0};
+}
+
+int wlb_recompute_read(const char *text, int *set, struct wlb_error *error)
+{
+	enum wlb_recompute found;
+	*set = -1;
+	if (strcmp(text, "auto") == 0)
+		return 0;
+	if (wlb_recompute_set_parse(text, &found, error) < 0)
+		return wlb_fail_in(error, "--recompute");
+	*set = (int)found;
+	return 0;
 }
 
 struct wlb_search_fixed wlb_plan_nothing_fixed(void)

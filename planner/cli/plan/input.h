@@ -53,6 +53,15 @@ enum { WLB_PLAN_NODES_MAX = 1 << 20, WLB_PLAN_GPUS_PER_NODE_MAX = 1024, WLB_PLAN
 	         .max = 3, .initial = "1"},                                                                            \
 		WLB_TRAINER_OPTIONS(WLB_PLAN_FIELD(trainer))
 
+/* The row of --recompute; `field` is the offset of a const char *, which wlb_recompute_read reads. */
+#define WLB_RECOMPUTE_OPTION(field, text)                                                                              \
+	.name = "recompute", .kind = WLB_OPTION_TEXT, .offset = (field), .initial = "auto",                            \
+	.choices = "auto|none|selective|full|core_attn|layernorm|act|mla_up_proj|mlp|moe|moe_act|shared_experts",      \
+	.open = true, .value = "auto|none|selective|full|MODULES", .help = (text)
+
+/* Reads such a value: *set is enum wlb_recompute, -1 for auto. Returns -1 with the word that is unknown. */
+int wlb_recompute_read(const char *text, int *set, struct wlb_error *error);
+
 /* The content of the files that the options name. Starts zeroed; free it in any case. */
 struct wlb_plan_input {
 	struct wlb_model model;

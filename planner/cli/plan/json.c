@@ -5,16 +5,6 @@
 #include "common/json_text.h"
 #include "planner/cli/plan/time.h"
 
-const char *wlb_recompute_name(enum wlb_recompute recompute)
-{
-	static const char *const names[] = {
-		[WLB_RECOMPUTE_NONE] = "none",
-		[WLB_RECOMPUTE_SELECTIVE] = "selective",
-		[WLB_RECOMPUTE_FULL] = "full",
-	};
-	return names[recompute];
-}
-
 const char *wlb_head_stages_name(const struct wlb_plan *plan)
 {
 	return plan->shared_head ? "all" : "last";
@@ -22,23 +12,23 @@ const char *wlb_head_stages_name(const struct wlb_plan *plan)
 
 void wlb_recompute_format(const struct wlb_plan *plan, char *text, size_t size)
 {
-	const char *name = wlb_recompute_name(plan->recompute);
+	wlb_recompute_set_format(plan->recompute, text, size);
 	if (plan->recompute == WLB_RECOMPUTE_FULL && plan->recompute_layers > 0)
-		snprintf(text, size, "%s of %d layer%s a chunk", name, plan->recompute_layers,
+		snprintf(text, size, "full of %d layer%s a chunk", plan->recompute_layers,
 		         plan->recompute_layers == 1 ? "" : "s");
-	else
-		snprintf(text, size, "%s", name);
 }
 
 json_t *wlb_plan_to_json(const struct wlb_plan *plan)
 {
 	int less = plan->account_for_embedding > 1 || plan->account_for_loss > 1;
+	char recompute[WLB_RECOMPUTE_TEXT_BYTES];
+	wlb_recompute_set_format(plan->recompute, recompute, sizeof(recompute));
 	return json_pack("{s:{s:i, s:i, s:i, s:i}, s:i, s:i, s:i, s:s, s:i, s:b, s:b, s:i, s:i, s:s, s:i}", "layout",
 	                 "tp", plan->layout.tp, "cp", plan->layout.cp, "pp", plan->layout.pp, "dp", plan->layout.dp,
 	                 "micro_batches", (int)plan->micro_batches, "interleave", (int)plan->interleave, "zero_stage",
-	                 (int)plan->zero_stage, "recompute", wlb_recompute_name(plan->recompute), "recompute_layers",
-	                 (int)plan->recompute_layers, "account_for_embedding", !less && plan->account_for_embedding,
-	                 "account_for_loss", !less && plan->account_for_loss, "first_stage_less_layers",
+	                 (int)plan->zero_stage, "recompute", recompute, "recompute_layers", (int)plan->recompute_layers,
+	                 "account_for_embedding", !less && plan->account_for_embedding, "account_for_loss",
+	                 !less && plan->account_for_loss, "first_stage_less_layers",
 	                 less ? plan->account_for_embedding : 0, "last_stage_less_layers",
 	                 less ? plan->account_for_loss : 0, "head_stages", wlb_head_stages_name(plan), "ep",
 	                 plan->ep > 1 ? (int)plan->ep : 1);

@@ -8,14 +8,11 @@
 #include "planner/cli/plan/findings.h"
 #include "planner/cli/plan/input.h"
 
-/* "none", "selective" or "full". */
-const char *wlb_recompute_name(enum wlb_recompute recompute);
-
 /* "all" where all pipeline stages compute the output head, else "last". */
 const char *wlb_head_stages_name(const struct wlb_plan *plan);
 
-/* Recomputation, with the layers of a chunk where not all are recomputed: "full of 2 layers a chunk". 64 bytes suffice.
- */
+/* Recomputation, with the layers of a chunk where not all are recomputed: "full of 2 layers a chunk".
+ * WLB_RECOMPUTE_TEXT_BYTES suffice. */
 void wlb_recompute_format(const struct wlb_plan *plan, char *text, size_t size);
 
 /* An object of {"layout": {...}, ...}; returns NULL if out of memory. */

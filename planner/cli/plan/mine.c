@@ -166,8 +166,9 @@ static int set_interleave(struct wlb_mine *mine, const struct wlb_plan_request *
 	return set_end_stages(mine, model, error);
 }
 
-/* Sets what is recomputed. TorchTitan's selective recomputation is taken as some of the layers: every second one for
- * "op", which recomputes every second product. */
+/* Sets what is recomputed. Selective recomputation of Megatron-LM and NeMo is of the modules that are given, or of the
+ * core of attention, whose kernel runs again even where it is fused (core/transformer/attention.py). TorchTitan's is
+ * taken as some of the layers: every second one for "op", which recomputes every second product. */
 static void set_recompute(struct wlb_mine *mine, const struct wlb_model *model)
 {
 	struct wlb_search_fixed *f = &mine->fixed;
@@ -176,7 +177,9 @@ static void set_recompute(struct wlb_mine *mine, const struct wlb_model *model)
 	f->recompute = (int)value(mine, WLB_SETTING_RECOMPUTE, titan ? WLB_RECOMPUTE_SELECTIVE : WLB_RECOMPUTE_NONE);
 	if (f->recompute == WLB_RECOMPUTE_FULL && value(mine, WLB_SETTING_RECOMPUTE_BLOCK, 0)) {
 		f->recompute_layers = (int32_t)value(mine, WLB_SETTING_RECOMPUTE_LAYERS, 1);
-	} else if (titan && f->recompute == WLB_RECOMPUTE_SELECTIVE) {
+	} else if (f->recompute == WLB_RECOMPUTE_SELECTIVE && !titan) {
+		f->recompute = (int)value(mine, WLB_SETTING_RECOMPUTE_MODULES, WLB_RECOMPUTE_CORE_ATTN);
+	} else if (f->recompute == WLB_RECOMPUTE_SELECTIVE) {
 		int64_t every = value(mine, WLB_SETTING_RECOMPUTE_EVERY, 0);
 		f->recompute_layers = (int32_t)(chunk / (every > 0 ? every : 2));
 		f->recompute = f->recompute_layers > 0 ? WLB_RECOMPUTE_FULL : WLB_RECOMPUTE_NONE;

@@ -14,7 +14,7 @@
 struct request {
 	struct wlb_plan_request input; /* first: WLB_PLAN_INPUT_OPTIONS fills it */
 	struct wlb_search_fixed fixed;
-	int recompute;                                       /* in the order of the choices of --recompute */
+	const char *recompute;                               /* auto, or a set */
 	enum { HEAD_AUTO, HEAD_LAST, HEAD_ALL } head_stages; /* 1 more than shared_head of wlb_search_fixed */
 	const char *explain;
 	int top;
@@ -26,12 +26,15 @@ static void print_csv_line(const struct wlb_candidate *c, int rank)
 {
 	const struct wlb_plan *plan = &c->plan;
 	const struct wlb_layout *l = &plan->layout;
+	char recompute[WLB_RECOMPUTE_TEXT_BYTES];
+	wlb_recompute_set_format(plan->recompute, recompute, sizeof(recompute));
+	const char *quote = strchr(recompute, ',') != NULL ? "\"" : "";
 	if (rank > 0)
 		printf("%d", rank);
-	printf(",%d,%d,%d,%d,%d,%d,%d,%d,%s,%d,%d,%d,%s,%d,%" PRId64, l->tp, l->cp, l->pp, l->dp,
-	       plan->ep > 1 ? plan->ep : 1, plan->micro_batches, plan->interleave, plan->zero_stage,
-	       wlb_recompute_name(plan->recompute), plan->recompute_layers, plan->account_for_embedding,
-	       plan->account_for_loss, wlb_head_stages_name(plan), c->gpus, c->micro_batch_tokens);
+	printf(",%d,%d,%d,%d,%d,%d,%d,%d,%s%s%s,%d,%d,%d,%s,%d,%" PRId64, l->tp, l->cp, l->pp, l->dp,
+	       plan->ep > 1 ? plan->ep : 1, plan->micro_batches, plan->interleave, plan->zero_stage, quote, recompute,
+	       quote, plan->recompute_layers, plan->account_for_embedding, plan->account_for_loss,
+	       wlb_head_stages_name(plan), c->gpus, c->micro_batch_tokens);
 	const struct wlb_memory *m = &c->memory;
 	printf(",%.0f,%.0f,%.0f,%.0f,%.0f,%.0f,%.0f,%.0f,%.0f,%.0f,%.0f,%d", m->weights, m->gradients, m->optimizer,
 	       m->activations, m->logits, m->buffers, m->allocated, m->fragmentation, m->runtime, m->reserved,
@@ -128,6 +131,8 @@ static int run(const struct request *request, struct wlb_plan_input *input, stru
                struct wlb_error *error)
 {
 	struct wlb_search_fixed fixed = wlb_plan_nothing_fixed();
+	if (wlb_recompute_read(request->recompute, &fixed.recompute, error) < 0)
+		return WLB_EXIT_USAGE;
 	fixed.tp = request->fixed.tp;
 	fixed.cp = request->fixed.cp;
 	fixed.pp = request->fixed.pp;
@@ -135,7 +140,6 @@ static int run(const struct request *request, struct wlb_plan_input *input, stru
 	fixed.ep = request->fixed.ep;
 	fixed.interleave = request->fixed.interleave;
 	fixed.micro_batch_windows = request->fixed.micro_batch_windows;
-	fixed.recompute = request->recompute - 1;
 	fixed.shared_head = (int)request->head_stages - 1;
 	struct wlb_plan_findings findings = {.explained = request->explain != NULL};
 	struct wlb_search_result *result =
@@ -210,9 +214,10 @@ static const struct wlb_option options[] = {
          .min = 1, .max = 1024},
 	{WLB_OPTION(INT, "micro-batch-size", FIELD(fixed.micro_batch_windows), "N", "windows in a micro-batch"),
          .min = 1, .max = 1 << 20},
-	{WLB_OPTION(CHOICE, "recompute", FIELD(recompute), NULL,
-                    "what is computed again in the backward pass; auto: full where a plan does not fit otherwise"),
-         .choices = "auto|none|selective|full", .initial = "auto"},
+	{WLB_RECOMPUTE_OPTION(FIELD(recompute),
+                              "what is computed again in the backward pass; auto: the least with which a plan fits; or "
+                              "modules, by Megatron Core's names and act, the gated products of all MLPs: "
+                              "layernorm,moe_act")},
 	{WLB_OPTION(CHOICE, "head-stages", FIELD(head_stages), NULL,
                     "pipeline stages that compute the output head; all: each an equal share of the rows, as wlb-worker "
                     "can"),

@@ -60,7 +60,7 @@ static void print_best(const struct wlb_plan_request *request, const struct wlb_
                        const struct wlb_search_result *result, const struct wlb_published_near *near)
 {
 	const struct wlb_candidate *best = &result->ranked[0];
-	char layout[64], model[256], recompute[64];
+	char layout[64], model[256], recompute[WLB_RECOMPUTE_TEXT_BYTES];
 	wlb_layout_format(&best->plan.layout, layout, sizeof(layout));
 	wlb_plan_input_model_words(request, input, model, sizeof(model));
 	printf("%s: %d of %d GPUs, %d micro-batches for each replica, up to %" PRId64 " tokens in one\n", layout,
@@ -137,14 +137,14 @@ static const char *head_words(const struct wlb_plan *plan)
 	return plan->shared_head ? ", head on all stages" : "";
 }
 
-static void format_plan(const struct wlb_candidate *candidate, char layout[64], char rest[128])
+static void format_plan(const struct wlb_candidate *candidate, char layout[64], char rest[192])
 {
-	char recompute[64], experts[32] = "";
+	char recompute[WLB_RECOMPUTE_TEXT_BYTES], experts[32] = "";
 	wlb_layout_format(&candidate->plan.layout, layout, 64);
 	wlb_recompute_format(&candidate->plan, recompute, sizeof(recompute));
 	if (candidate->plan.ep > 1)
 		snprintf(experts, sizeof(experts), ", ep %d", candidate->plan.ep);
-	snprintf(rest, 128, "%d x %d, %s%s%s", candidate->plan.micro_batches, candidate->plan.interleave, recompute,
+	snprintf(rest, 192, "%d x %d, %s%s%s", candidate->plan.micro_batches, candidate->plan.interleave, recompute,
 	         experts, head_words(&candidate->plan));
 }
 
@@ -165,7 +165,7 @@ static void print_choices(const struct wlb_plan_choices *choices, const struct w
 		puts("\nWhat would save recomputation");
 	for (int i = 0; i < choices->count; i++) {
 		const struct wlb_candidate *c = &choices->found[i].candidate;
-		char layout[64], rest[128], memory[32], freed[32];
+		char layout[64], rest[192], memory[32], freed[32];
 		double percent = 100.0 * (c->step_s / best->step_s - 1.0), bytes = choices->found[i].freed_bytes;
 		format_plan(c, layout, rest);
 		format_memory(c->memory.reserved, memory);
@@ -188,7 +188,7 @@ static int print_next(const struct wlb_search_result *result)
 	                                            "MEMORY", "MOST OF IT"});
 	for (size_t i = 1; i < result->ranked_count; i++) {
 		const struct wlb_candidate *next = &result->ranked[i];
-		char layout[64], rest[128], step[32], more[32], memory[32], why[96];
+		char layout[64], rest[192], step[32], more[32], memory[32], why[96];
 		int part = grown_part(&next->time, &best->time);
 		format_plan(next, layout, rest);
 		snprintf(step, sizeof(step), "%.*f s", decimals, next->step_s);
@@ -211,7 +211,7 @@ static int print_misfits(const struct wlb_search_result *result)
 	                                            "MISSING"});
 	for (size_t i = 0; i < result->misfit_count; i++) {
 		const struct wlb_candidate *misfit = &result->misfits[i];
-		char layout[64], rest[128], memory[32], missing[32];
+		char layout[64], rest[192], memory[32], missing[32];
 		format_plan(misfit, layout, rest);
 		format_memory(misfit->memory.reserved, memory);
 		format_memory(misfit->missing_bytes, missing);
@@ -265,7 +265,7 @@ static void print_differences(const struct wlb_sim_time *this, const struct wlb_
 
 void wlb_candidate_print_beside(const char *verb, const struct wlb_candidate *this, const struct wlb_candidate *best)
 {
-	char recompute[64], memory[32];
+	char recompute[WLB_RECOMPUTE_TEXT_BYTES], memory[32];
 	wlb_recompute_format(&this->plan, recompute, sizeof(recompute));
 	format_memory(this->memory.reserved, memory);
 	printf("  it %s, with %d x %d micro-batches and recomputation %s%s: step %.*f s, %+.1f%%, on %d GPUs; "

@@ -26,6 +26,9 @@ int wlb_trainer_read(const struct wlb_trainer_request *request, struct wlb_train
 		return wlb_fail_in(error, "--attention");
 	if (cost->trainer != WLB_COST_WORKER)
 		replace(request, cost);
+	if (request->tp_halves > 0 && cost->trainer != WLB_COST_WORKER)
+		return wlb_fail(error, "--tp-halves %d: wlb-worker has it; add --trainer worker", request->tp_halves);
+	cost->halved_rows = request->tp_halves;
 	cost->fp8 = (enum wlb_fp8)request->fp8;
 	if (cost->fp8 != WLB_FP8_NONE && cost->trainer == WLB_COST_WORKER)
 		return wlb_fail(error, "--fp8: wlb-worker has no products in 8 bits; leave it out, or plan for another "

@@ -10,6 +10,7 @@
 struct wlb_trainer_request {
 	const char *name;                                      /* of the program, or its file */
 	const char *attention;                                 /* NULL: as the file has it */
+	int tp_halves;                                         /* rows; 0: none */
 	double tp_overlap, cp_overlap;                         /* -1: as the file has it */
 	int overlap_gradients, overlap_parameters, overlap_pp; /* trainer|no|yes */
 	int gradient_type;                                     /* trainer|float32|bfloat16 */
@@ -24,6 +25,9 @@ struct wlb_trainer_request {
 #define WLB_TRAINER_FIELD(at, name) ((at) + offsetof(struct wlb_trainer_request, name))
 #define WLB_TRAINER_OPTIONS(at)                                                                                        \
 	{WLB_TRAINER_OPTION(WLB_TRAINER_FIELD(at, name))},                                                             \
+		{WLB_OPTION(INT, "tp-halves", WLB_TRAINER_FIELD(at, tp_halves), "N",                                   \
+	                    "with --trainer worker, its --tp-halves"),                                                 \
+	         .max = 1 << 26, .initial = "0"},                                                                      \
 		{WLB_OPTION(                                                                                           \
 			 TEXT, "attention", WLB_TRAINER_FIELD(at, attention), "KERNEL",                                \
 			 "the kernel of attention: fa1, fa2, fa3 (FlashAttention), cudnn, te (Transformer Engine), "   \

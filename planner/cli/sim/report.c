@@ -145,7 +145,7 @@ static void print_failures(const struct wlb_sim_failures *failures)
 int wlb_sim_print(const struct wlb_plan_request *request, const struct wlb_plan_input *input,
                   const struct wlb_sim_report *report)
 {
-	char layout[64], model[256], recompute[64];
+	char layout[64], model[256], recompute[WLB_RECOMPUTE_TEXT_BYTES];
 	wlb_layout_format(&report->plan.layout, layout, sizeof(layout));
 	wlb_recompute_format(&report->plan, recompute, sizeof(recompute));
 	wlb_plan_input_model_words(request, input, model, sizeof(model));

@@ -13,7 +13,7 @@ struct request {
 	struct wlb_plan_request input; /* first: WLB_PLAN_INPUT_OPTIONS fills it */
 	const char *layout, *strategies, *svg, *slow;
 	int interleave, steps, ring, windows, ep;
-	int recompute; /* auto, then as enum wlb_recompute */
+	const char *recompute; /* auto, or a set */
 	int recompute_layers;
 	double node_mtbf_h, checkpoint_s, restart_s;
 	enum { HEAD_LAST, HEAD_ALL } head_stages;
@@ -43,14 +43,6 @@ static int read_strategies(const char *list, struct wlb_sim_report *report, stru
 	return rc;
 }
 
-/* Returns what the trainer recomputes where it is given a layout and nothing else, unless --recompute says it. */
-static enum wlb_recompute recompute_of(const struct request *request, const struct wlb_plan_input *input)
-{
-	if (request->recompute > 0)
-		return (enum wlb_recompute)(request->recompute - 1);
-	return input->cost.release_activations ? WLB_RECOMPUTE_SELECTIVE : WLB_RECOMPUTE_NONE;
-}
-
 /* Returns the most ranks that can divide the experts: the greatest common divisor of their number and of dp x cp; 1
  * where there are none. */
 static int32_t most_expert_ranks(const struct wlb_model *model, const struct wlb_layout *layout)
@@ -69,9 +61,12 @@ static int read_plan(const struct request *request, const struct wlb_plan_input 
                      struct wlb_error *error)
 {
 	struct wlb_policy policy;
-	int batch = request->input.global_batch;
-	if (wlb_policy_parse(request->layout, &policy, error) < 0)
+	int batch = request->input.global_batch, recompute;
+	if (wlb_policy_parse(request->layout, &policy, error) < 0 ||
+	    wlb_recompute_read(request->recompute, &recompute, error) < 0)
 		return -1;
+	if (recompute < 0) /* what the trainer recomputes where nothing else is said */
+		recompute = input->cost.release_activations ? WLB_RECOMPUTE_SELECTIVE : WLB_RECOMPUTE_NONE;
 	if (policy.kind != WLB_POLICY_FIXED)
 		return wlb_fail(error, "--layout '%.60s': must be a layout, such as tp=8,cp=2,pp=4", request->layout);
 	/* Here tp may span nodes, and the simulation accounts for it; for the check all GPUs are on one node. */
@@ -88,7 +83,7 @@ static int read_plan(const struct request *request, const struct wlb_plan_input 
 		.interleave = request->interleave,
 		.micro_batches = batch / layout.dp / request->windows,
 		.zero_stage = request->input.zero_stage,
-		.recompute = recompute_of(request, input),
+		.recompute = (enum wlb_recompute)recompute,
 		.recompute_layers = request->recompute_layers,
 		.account_for_embedding = request->account_for_embedding,
 		.account_for_loss = request->account_for_loss,
@@ -237,10 +232,9 @@ static const struct wlb_option options[] = {
 	{WLB_OPTION(INT, "interleave", FIELD(interleave), "N",
                     "chunks of layers on each pipeline stage, with --layout"),
          .min = 1, .max = 1024, .initial = "1"},
-	{WLB_OPTION(CHOICE, "recompute", FIELD(recompute), NULL,
-                    "what is computed again in the backward pass, with --layout; auto: none, or selective where the "
-                    "trainer releases activations"),
-         .choices = "auto|none|selective|full", .initial = "auto"},
+	{WLB_RECOMPUTE_OPTION(FIELD(recompute),
+                              "what is computed again in the backward pass, with --layout; auto: none, or selective "
+                              "where the trainer releases activations; or modules, as for wlb plan")},
 	{WLB_OPTION(INT, "recompute-num-layers", FIELD(recompute_layers), "N",
                     "with --recompute full: the first N layers of each chunk (default: all)"),
          .min = 1, .max = 1024},

@@ -5,8 +5,8 @@
  * Prints a line for the plan that auto chooses, which begins with "auto", and one for each layout and interleaving that
  * can run, which begins with "layout", with the micro-batches and recomputation that the planner chooses for it. Fields
  * are separated by tabs: the layout, interleave, --micro-batch-size, --recompute-granularity, the seconds of a step,
- * and
- * --head-stages.
+ * --head-stages, and the seconds of a step in which tensor-parallel communication, context-parallel communication, with
+ * the waits for the rank with the most attention, and data-parallel communication is exposed.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,9 +25,10 @@ static void print_plan(const char *kind, const struct wlb_auto *found)
 	const struct wlb_candidate *best = &found->result->ranked[0];
 	char layout[64];
 	wlb_layout_format(&best->plan.layout, layout, sizeof(layout));
-	printf("%s\t%s\t%d\t%lld\t%s\t%.9g\t%s\n", kind, layout, best->plan.interleave,
+	printf("%s\t%s\t%d\t%lld\t%s\t%.9g\t%s\t%.9g\t%.9g\t%.9g\n", kind, layout, best->plan.interleave,
 	       (long long)found->micro_batch_windows, recompute_names[best->plan.recompute], best->step_s,
-	       best->plan.shared_head ? "all" : "last");
+	       best->plan.shared_head ? "all" : "last", best->time.tp_s, best->time.cp_s + best->time.cp_imbalance_s,
+	       best->time.dp_s);
 }
 
 /* Returns -1 with the reason where no plan of the request can run. */

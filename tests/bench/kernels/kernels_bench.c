@@ -320,7 +320,7 @@ static void run_device_copy(const struct work *w)
 
 static void run_adamw(const struct work *w)
 {
-	const struct wlb_adamw adamw = {1e-3, 0.9, 0.95, 1e-8, 0.1, 10};
+	const struct wlb_adamw adamw = {1e-3, 0.9, 0.95, 1e-8, 0.1, 10, NULL};
 	const double factor = 1; /* the CPU device's memory is host memory */
 	w->bench->device->ops->adamw(w->bench->device, w->array[0], w->array[0], w->array[2], w->array[4], w->array[5],
 	                             w->m * w->n, &adamw, &factor);

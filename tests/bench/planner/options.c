@@ -34,9 +34,19 @@ void bench_options(const struct published_row *row, struct wlb_machine *machine,
 		bench_must(NULL, &error);
 	if (row->gradient_bytes > 0)
 		options->gradient_bytes = row->gradient_bytes;
+	if (row->optimizer_bytes > 0.0)
+		options->optimizer_bytes = row->optimizer_bytes;
+	if (row->fragmentation >= 0.0)
+		options->fragmentation = row->fragmentation;
 	options->fp8 = bench_fp8(row);
 	options->full_attention = row->rate.flops != PUBLISHED_CAUSAL;
 	options->rows_by_node = row->rows_by_node;
+	options->experts_in_turn = row->experts_in_turn;
+	if (!row->grouped_experts)
+		options->grouped_experts = options->fused_experts = 0;
+	if (!row->overlap_experts)
+		options->exchange_processors = 0;
+	options->weighted_experts |= row->weighted_experts;
 	if (row->tp_overlap >= 0.0)
 		options->tp_overlap = (struct wlb_overlap){row->tp_overlap, row->tp_overlap};
 	if (!row->overlap)

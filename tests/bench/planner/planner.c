@@ -187,13 +187,13 @@ static struct prediction predict(const struct published_row *row, const struct w
 
 static void print(const struct published_row *row, const struct prediction *p)
 {
-	static const char *const recompute[] = {"none", "selective", "full"};
 	const struct wlb_sim_time *t = &p->result.time;
-	char layout[64];
+	char layout[64], recompute[WLB_RECOMPUTE_TEXT_BYTES];
+	wlb_recompute_set_format(p->plan.recompute, recompute, sizeof(recompute));
 	wlb_layout_format(&row->layout, layout, sizeof(layout));
 	printf("\t-\t%s\t%d\t%d\t%s\t%d\t%.3f\t%.3f\t%.3f\t%.6g\t%.6g", layout, p->micro_batch_windows,
-	       p->plan.interleave, recompute[p->plan.recompute], p->fits, p->memory.allocated / gib,
-	       p->memory.reserved / gib, p->machine.memory_bytes / gib, p->published_s, t->step_s);
+	       p->plan.interleave, recompute, p->fits, p->memory.allocated / gib, p->memory.reserved / gib,
+	       p->machine.memory_bytes / gib, p->published_s, t->step_s);
 	const double parts[] = {
 		t->compute_s, t->recompute_s, t->tp_s,        t->cp_s,     t->ep_s,
 		t->pp_s,      t->dp_s,        t->optimizer_s, t->bubble_s, t->cp_imbalance_s + t->imbalance_s};

@@ -74,8 +74,8 @@ static void check_model(const struct place *at, const json_t *model)
 		published_fail(at->source, at->row, "its model has a field that row.c does not know, or lacks a size");
 }
 
-/* Of config.json's model_type. Where none is given it is Llama's, or with an MLP of two matrices Nemotron's, whose other
- * operations are Llama's. */
+/* Of config.json's model_type. Where none is given it is Llama's, or with an MLP of two matrices Nemotron's, whose
+ * other operations are Llama's. */
 static enum wlb_family read_family(const struct place *at, const json_t *model)
 {
 	const char *given = json_string_value(json_object_get(model, "family"));
@@ -144,11 +144,13 @@ static struct wlb_layout read_layout(const struct place *at)
 static int read_recompute(const struct place *at)
 {
 	const char *told = text(at, "recompute");
+	enum wlb_recompute set;
+	struct wlb_error error;
 	if (told == NULL)
 		return -1;
-	if (strcmp(told, "full") == 0)
-		return WLB_RECOMPUTE_FULL;
-	return strcmp(told, "none") == 0 ? WLB_RECOMPUTE_NONE : WLB_RECOMPUTE_SELECTIVE;
+	if (wlb_recompute_set_parse(told, &set, &error) < 0)
+		published_fail(at->source, at->row, "\"recompute\": %s", error.message);
+	return (int)set;
 }
 
 /* The kernel that a source's words for its attention name; NULL where they do not tell one. */
@@ -160,6 +162,7 @@ static const char *read_attention(const struct place *at)
 		{"unfused", "unfused"},      {"FlashAttention 1 in Triton", "fa1-triton"},
 		{"FlashAttention 2", "fa2"}, {"cuDNN", "cudnn"},
 		{"SDPA of PyTorch", "sdpa"}, {"SDPA of PyTorch, FlashAttention 2", "sdpa"},
+		{"FlexAttention", "sdpa"},
 	};
 	const char *told = text(at, "attention");
 	for (size_t i = 0; told != NULL && i < sizeof(kernels) / sizeof(kernels[0]); i++)
@@ -210,10 +213,16 @@ struct published_row published_row_read(const json_t *models, const json_t *sour
 		.recompute_layers = (int32_t)integer(&at, "recompute_layers"),
 		.offloaded_layers = (int32_t)integer(&at, "offloaded_layers"),
 		.gradient_bytes = (int32_t)integer(&at, "gradient_bytes"),
+		.optimizer_bytes = number(&at, "optimizer_bytes", 0.0),
+		.fragmentation = number(&at, "fragmentation", -1.0),
 		.trainer = text(&at, "preset"),
 		.attention = read_attention(&at),
 		.release = json_is_true(field(&at, "release")),
+		.weighted_experts = json_is_true(field(&at, "weighted_experts")),
 		.rows_by_node = json_is_true(field(&at, "rows_by_node")),
+		.experts_in_turn = json_is_true(field(&at, "experts_in_turn")),
+		.grouped_experts = !json_is_false(field(&at, "grouped_experts")),
+		.overlap_experts = !json_is_false(field(&at, "overlap_experts")),
 		.tp_overlap = number(&at, "tp_overlap", -1.0),
 		.overlap_gradients = json_is_true(field(&at, "overlap_gradients")),
 		.overlap = !json_is_false(field(&at, "overlap")),

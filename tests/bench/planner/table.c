@@ -31,7 +31,7 @@ static const struct field {
 	{"machine", TEXT, 0, 0, NULL},
 	{"precision", TEXT, 0, 0, " float16 bfloat16 fp8 mxfp8 nvfp4 "},
 	{"recipe", TEXT, 0, 0, " delayed tensorwise rowwise "}, /* of scales, where precision is fp8 */
-	{"recompute", TEXT, 0, 0, " none selective full "},
+	{"recompute", TEXT, 0, 0, NULL},                        /* read by wlb_recompute_set_parse */
 	{"flops", TEXT, 0, 0, " causal full recomputed "},
 	{"sets_constants", FLAG, 0, 0, NULL},
 	{"held_out", FLAG, 0, 0, NULL},
@@ -39,6 +39,10 @@ static const struct field {
 	{"overlap_gradients", FLAG, 0, 0, NULL},
 	{"release", FLAG, 0, 0, NULL},
 	{"rows_by_node", FLAG, 0, 0, NULL},
+	{"experts_in_turn", FLAG, 0, 0, NULL},
+	{"grouped_experts", FLAG, 0, 0, NULL},
+	{"overlap_experts", FLAG, 0, 0, NULL},
+	{"weighted_experts", FLAG, 0, 0, NULL},
 	{"assumptions", LIST, 0, 0, NULL},
 	{"rows", LIST, 0, 0, NULL},
 	{"layout", LIST, 0, 0, NULL},
@@ -51,6 +55,8 @@ static const struct field {
 	{"shard_ranks", INTEGER, 1, 1 << 20, NULL},
 	{"recompute_layers", INTEGER, 1, WLB_LAYERS_MAX, NULL},
 	{"gradient_bytes", INTEGER, 2, 4, NULL},
+	{"optimizer_bytes", REAL, 4, 12, NULL},
+	{"fragmentation", REAL, 0, 1, NULL},
 	{"offloaded_layers", INTEGER, 1, WLB_LAYERS_MAX, NULL},
 	{"ep", INTEGER, 1, 1 << 10, NULL},
 	{"tp_overlap", REAL, 0, 1, NULL},

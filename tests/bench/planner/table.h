@@ -40,9 +40,15 @@ struct published_row {
 	int32_t recompute_layers;
 	int32_t offloaded_layers;        /* whose activations are kept in the host's memory */
 	int32_t gradient_bytes;          /* 0: as the trainer has it */
+	double optimizer_bytes;          /* 0: as the trainer has it */
+	double fragmentation;            /* -1: as the trainer has it */
 	const char *trainer, *attention; /* of libwlb/trainers; a kernel, NULL: as the trainer has it */
 	int release;                     /* 1: activations that are cheap to compute again may be released */
+	int weighted_experts;            /* 1: what experts give is weighted before their last product */
 	int rows_by_node;                /* 1: rows are sent to their experts once for each node */
+	int experts_in_turn;             /* 1: a gate of the benchmark gives rows their experts in turn */
+	int grouped_experts;             /* 0: each product of an expert is a kernel, whatever the trainer has */
+	int overlap_experts;             /* 0: rows with experts are exchanged alone, whatever the trainer has */
 	double tp_overlap;               /* -1: as the trainer has it */
 	int overlap_gradients;           /* 1: gradients are reduced beside the backward pass, whatever `overlap` is */
 	int overlap;                     /* 0: no communication of gradients, parameters and stages is hidden */

@@ -32,6 +32,10 @@ static void check_size(struct wlb_device *device, size_t n)
 		y[i] += x[i];
 	device->ops->add(device, ya, xa, (int64_t)n);
 	check_close(device, "y + x", ya, y, n, 1e-6);
+	for (size_t i = 0; i < n; i++)
+		y[i] += x[i];
+	device->ops->add_gradients(device, ya, xa, (int64_t)n);
+	check_close(device, "y + x of gradients", ya, y, n, 1e-6);
 	check_changed(device, x, n);
 	device->ops->sum_squares(device, sum, ya, (int64_t)n);
 	device->ops->to_host(device, &got, sum, sizeof(got));

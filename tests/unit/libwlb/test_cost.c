@@ -8,7 +8,9 @@
 
 #include <cmocka.h>
 
+#include "libwlb/cost/halves.h"
 #include "libwlb/cost/layer.h"
+#include "libwlb/cost/plan_sizes.h"
 #include "tests/unit/libwlb/models.h"
 #include "tests/unit/libwlb/sim_cases.h"
 
@@ -71,10 +73,9 @@ static void small_shards_waste_the_gpu(void **state)
 	assert_true((few.forward + few.backward) * 8.0 > 1.15 * (many.forward + many.backward));
 }
 
-static struct wlb_sim_result simulate_7b(const struct wlb_machine *machine, const struct wlb_plan *plan,
-                                         void (*change)(struct wlb_sim_options *))
+static struct wlb_sim_result simulate_model(struct wlb_model model, const struct wlb_machine *machine,
+                                            const struct wlb_plan *plan, void (*change)(struct wlb_sim_options *))
 {
-	struct wlb_model model = llama_7b();
 	struct wlb_sim_options options;
 	wlb_sim_options_init(&options, plan);
 	if (change != NULL)
@@ -86,9 +87,21 @@ static struct wlb_sim_result simulate_7b(const struct wlb_machine *machine, cons
 	return result;
 }
 
+static struct wlb_sim_result simulate_7b(const struct wlb_machine *machine, const struct wlb_plan *plan,
+                                         void (*change)(struct wlb_sim_options *))
+{
+	return simulate_model(llama_7b(), machine, plan, change);
+}
+
 static void run_the_worker(struct wlb_sim_options *options)
 {
 	options->cost.trainer = WLB_COST_WORKER;
+}
+
+static void run_the_worker_over_nccl(struct wlb_sim_options *options)
+{
+	struct wlb_machine machine = h100();
+	wlb_cost_options_worker(&options->cost, &machine);
 }
 
 /* The defect: with short documents on 8 context-parallel ranks, 7 % of a step was missing. */
@@ -167,6 +180,34 @@ static void only_what_overlaps_computation_is_hidden(void **state)
 	assert_true(shown.time.tp_s - hidden.time.tp_s <= hidden.time.compute_s);
 }
 
+static void exchange_beside_attention(struct wlb_sim_options *options)
+{
+	options->cost.cp_overlap = (struct wlb_overlap){1.0, 1.0};
+}
+
+/* Keys and values arrive beside attention over those of other ranks, 3 quarters of what a rank computes with the first
+ * and the last of 8 chunks, and hide no longer than that takes. */
+static void keys_arrive_beside_later_attention(void **state)
+{
+	(void)state;
+	struct wlb_machine machine = tiled();
+	struct wlb_plan plan = plan_of(1, 4, 1, 1, 1, 1);
+	struct wlb_model model = llama_7b();
+	struct wlb_cost_options options;
+	plan.recompute = WLB_RECOMPUTE_NONE;
+	wlb_cost_options_init(&options);
+	const struct wlb_layer_cost cost = {&model, &machine, &options, &plan};
+	struct wlb_seconds first = wlb_layer_attention_s(&cost, 512.0, 512.0);
+	struct wlb_seconds last = wlb_layer_attention_s(&cost, 512.0, 4096.0);
+	double attention_s = first.forward + first.backward + last.forward + last.backward;
+	machine.node_link.bytes_per_s = 1e9;
+	double shown_s = simulate_7b(&machine, &plan, NULL).time.cp_s;
+	double hidden_s = shown_s - simulate_7b(&machine, &plan, exchange_beside_attention).time.cp_s;
+	assert_near(hidden_s, 32.0 * 0.75 * attention_s, 1e-6);
+	machine.node_link = (struct wlb_link){.bytes_per_s = 1e15};
+	assert_true(simulate_7b(&machine, &plan, exchange_beside_attention).time.cp_s == 0.0);
+}
+
 static void scatter_keys_overlapped(struct wlb_sim_options *options)
 {
 	options->cost.trainer = WLB_COST_WORKER;
@@ -194,6 +235,48 @@ static void the_worker_hides_gradients_of_keys_behind_one_product(void **state)
 		assert_int_equal(scatter_s > product_s, slow);
 		assert_near(hidden_s, 32.0 * (slow ? product_s : scatter_s), 1e-6);
 	}
+}
+
+static void gather_keys_overlapped(struct wlb_sim_options *options)
+{
+	options->cost.trainer = WLB_COST_WORKER;
+	options->cost.cp_overlap.forward = 1.0;
+}
+
+/* It gathers keys and values beside the product of the queries and their rotary embedding, and no longer than these
+ * take; for that keys and values are a product of their own, in the forward pass. */
+static void the_worker_gathers_keys_beside_the_queries(void **state)
+{
+	(void)state;
+	struct wlb_machine machine = tiled();
+	struct wlb_plan plan = plan_of(1, 2, 1, 1, 1, 1);
+	plan.recompute = WLB_RECOMPUTE_NONE;
+	struct wlb_model model = llama_7b();
+	struct wlb_cost_options together = {.trainer = WLB_COST_WORKER}, apart = together;
+	apart.cp_overlap.forward = 1.0;
+	const struct wlb_layer_cost cost = {&model, &machine, &apart, &plan},
+				    before = {&model, &machine, &together, &plan};
+	double product_s = wlb_layer_queries_s(&cost, 2048.0);
+	struct wlb_seconds products = wlb_layer_products_s(&cost, 2048.0), one = wlb_layer_products_s(&before, 2048.0);
+	assert_true(product_s > 0.0 && product_s < 0.25 * products.forward);
+	assert_near(product_s,
+	            wlb_machine_gemm_s(&machine, 2048.0, 4096.0, 4096.0) +
+	                    wlb_machine_op_s(&machine, WLB_OP_ROPE, 2048.0 * 4096.0),
+	            1e-12);
+	assert_true(products.forward >= one.forward && products.backward == one.backward);
+	for (int slow = 0; slow < 2; slow++) {
+		machine.node_link.bytes_per_s = slow ? 1e9 : 1e12;
+		double gather_s = wlb_machine_gather_s(&machine, 2, 2, 0, 4096.0 * 2.0 * 4096.0 * 2.0);
+		double shown_s = simulate_7b(&machine, &plan, run_the_worker).time.cp_s;
+		double hidden_s = shown_s - simulate_7b(&machine, &plan, gather_keys_overlapped).time.cp_s;
+		assert_int_equal(gather_s > product_s, slow);
+		assert_near(hidden_s, 32.0 * (slow ? product_s : gather_s), 1e-6);
+	}
+	/* The same of documents on ranks of several replicas. 600 rows are two waves of tiles; apart, three. */
+	plan.layout = (struct wlb_layout){1, 1, 1, 2};
+	double one_s = wlb_layer_products_s(&cost, 600.0).forward;
+	plan.dynamic_cp = 2;
+	assert_true(wlb_layer_products_s(&cost, 600.0).forward > 1.01 * one_s);
 }
 
 static void assert_parts(const struct wlb_sim_time *t)
@@ -274,8 +357,137 @@ static void activations_can_be_released(void **state)
 	assert_near(outputs, chunks * 4096.0 * 2.0 * 4096, 1e-12);
 	struct wlb_layer_cost cost = {&model, &machine, &release, &plan};
 	/* Two norms and the gated product: 7 times the widths, read and written. */
-	assert_near(wlb_layer_selective_s(&cost, 4096.0),
+	assert_near(wlb_layer_modules_s(&cost, 4096.0),
 	            4096.0 * 2.0 * (4.0 * 4096 + 3.0 * 11008) / machine.memory_bytes_per_s, 1e-12);
+}
+
+static double modules_s(const struct wlb_layer_cost *cost, struct wlb_plan *plan, int modules)
+{
+	plan->recompute = (enum wlb_recompute)modules;
+	return wlb_layer_modules_s(cost, 4096.0);
+}
+
+/* Of 61 layers 3 have no experts; of the others each token has 8 of 2,048 columns and a shared one. */
+static void modules_are_computed_again(void **state)
+{
+	(void)state;
+	struct wlb_machine machine = tiled();
+	struct wlb_plan plan = plan_of(1, 1, 1, 1, 1, 1);
+	struct wlb_cost_options options;
+	wlb_cost_options_init(&options);
+	const struct wlb_layer_cost cost = {&deepseek_v3, &machine, &options, &plan};
+	machine.operation_s = 0.0;
+	double experts = 58.0 / 61, element_s = 4096.0 * 2.0 / machine.memory_bytes_per_s;
+	double up_s = wlb_machine_gemm_s(&machine, 4096, 1536, 24576) + wlb_machine_gemm_s(&machine, 4096, 512, 32768);
+	double dense_s =
+		wlb_machine_gemm_s(&machine, 4096, 7168, 36864) + wlb_machine_gemm_s(&machine, 4096, 18432, 7168);
+	double shared_s =
+		wlb_machine_gemm_s(&machine, 4096, 7168, 4096) + wlb_machine_gemm_s(&machine, 4096, 2048, 7168);
+	double moe_act_s = experts * 8.0 * 2048 * 3.0 * element_s, layernorm_s = 2.0 * 2.0 * 7168 * element_s;
+	assert_true(modules_s(&cost, &plan, WLB_RECOMPUTE_NONE) == 0.0);
+	assert_near(modules_s(&cost, &plan, WLB_RECOMPUTE_LAYERNORM | WLB_RECOMPUTE_MOE_ACT), layernorm_s + moe_act_s,
+	            1e-12);
+	assert_near(modules_s(&cost, &plan, WLB_RECOMPUTE_MLP), 3.0 / 61 * (dense_s + 18432 * 3.0 * element_s), 1e-12);
+	assert_near(modules_s(&cost, &plan, WLB_RECOMPUTE_SHARED_EXPERTS),
+	            experts * (shared_s + 2048 * 3.0 * element_s), 1e-12);
+	double rotary_s = 2.0 * (128.0 * 192 + wlb_plan_kv_width(&plan, &deepseek_v3)) * element_s;
+	assert_near(modules_s(&cost, &plan, WLB_RECOMPUTE_MLA_UP_PROJ), up_s + rotary_s, 1e-12);
+	/* The experts, their rows, what chooses them; and with MLP and ACT all that a layer's MLPs do. */
+	double moe_s = modules_s(&cost, &plan, WLB_RECOMPUTE_MOE);
+	assert_true(moe_s > modules_s(&cost, &plan, WLB_RECOMPUTE_SHARED_EXPERTS | WLB_RECOMPUTE_MOE_ACT));
+	assert_near(modules_s(&cost, &plan, WLB_RECOMPUTE_MOE | WLB_RECOMPUTE_MOE_ACT | WLB_RECOMPUTE_SHARED_EXPERTS),
+	            moe_s, 1e-12);
+	double kept_s = wlb_layer_attention_s(&cost, 4096, 4096).backward;
+	plan.recompute = WLB_RECOMPUTE_CORE_ATTN;
+	struct wlb_seconds attention = wlb_layer_attention_s(&cost, 4096, 4096);
+	assert_near(attention.backward, kept_s + attention.forward, 1e-12);
+	/* What release_activations frees is computed again as the modules. */
+	double modules = modules_s(&cost, &plan, WLB_RECOMPUTE_LAYERNORM | WLB_RECOMPUTE_ACT);
+	options.release_activations = 1;
+	assert_near(modules_s(&cost, &plan, WLB_RECOMPUTE_SELECTIVE), modules, 0.0);
+}
+
+static struct wlb_sim_time time_of(const struct wlb_model *model, struct wlb_plan plan, enum wlb_recompute modules)
+{
+	struct wlb_machine machine = tiled();
+	struct wlb_sim_options options;
+	int64_t tokens = 4096;
+	plan.recompute = modules;
+	wlb_sim_options_init(&options, &plan);
+	options.cost.tp_overlap = (struct wlb_overlap){0.0, 0.0};
+	struct wlb_step step = equal_step(plan.layout.dp, &tokens, 1);
+	struct wlb_sim_time time = simulate(model, &machine, &options, &step).time;
+	free_step(&step);
+	return time;
+}
+
+/* Rows go to the experts once more, and ranks gather them; the MLP's input is gathered, and its output scattered; keys
+ * and values are gathered for attention. */
+static void modules_communicate_again(void **state)
+{
+	(void)state;
+	struct wlb_model dense = llama_7b();
+	struct wlb_plan plan = plan_of(2, 1, 1, 8, 1, 1), cut = plan_of(2, 2, 1, 1, 1, 1);
+	plan.ep = 8;
+	struct wlb_sim_time once = time_of(&mixtral_8x7b, plan, WLB_RECOMPUTE_MOE_ACT),
+			    again = time_of(&mixtral_8x7b, plan, WLB_RECOMPUTE_MOE);
+	assert_near(again.ep_s, 1.5 * once.ep_s, 1e-9);
+	assert_true(again.tp_s > 1.2 * once.tp_s && again.tp_s < 1.6 * once.tp_s);
+	once = time_of(&dense, cut, WLB_RECOMPUTE_NONE);
+	struct wlb_sim_time mlp = time_of(&dense, cut, WLB_RECOMPUTE_MLP),
+			    core = time_of(&dense, cut, WLB_RECOMPUTE_CORE_ATTN);
+	/* Of 4 collectives forward and 6 backward, 2 more; of one gather forward and two collectives backward, one. */
+	assert_true(mlp.tp_s > 1.15 * once.tp_s && mlp.tp_s < 1.2 * once.tp_s);
+	assert_true(core.cp_s > 1.3 * once.cp_s && core.cp_s < 1.4 * once.cp_s);
+	assert_near(mlp.cp_s, once.cp_s, 1e-12);
+	assert_near(core.tp_s, once.tp_s, 1e-12);
+}
+
+static void sets_have_names(void **state)
+{
+	(void)state;
+	char text[WLB_RECOMPUTE_TEXT_BYTES];
+	struct wlb_error error = {""};
+	struct wlb_model dense = llama_7b();
+	struct wlb_cost_options worker = {.trainer = WLB_COST_WORKER};
+	enum wlb_recompute got;
+	for (int set = 0; set < 1024; set += set < 2 ? 1 : set == 2 ? 2 : 4) {
+		wlb_recompute_set_format((enum wlb_recompute)set, text, sizeof(text));
+		assert_int_equal(wlb_recompute_set_parse(text, &got, &error), 0);
+		assert_int_equal(got, set);
+		assert_int_equal(wlb_recompute_set_check(got, &deepseek_v3, NULL, &error), 0);
+		assert_int_equal(wlb_recompute_set_check(got, &dense, &worker, &error), set > 2 ? -1 : 0);
+	}
+	assert_true(strlen(text) > 60); /* all modules */
+	assert_int_equal(wlb_recompute_set_parse("moe_act layernorm", &got, &error), 0);
+	assert_int_equal(got, WLB_RECOMPUTE_MOE_ACT | WLB_RECOMPUTE_LAYERNORM);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(wlb_recompute_set_parse((const char *[]){"", "moe_act,", "moe_acts", "full,moe"}[i],
+		                                         &got, &error),
+		                 -1);
+	for (int set = WLB_RECOMPUTE_CORE_ATTN; set < 2048; set *= 2) {
+		int lacks = set == 1024 || set == WLB_RECOMPUTE_MLA_UP_PROJ || set == WLB_RECOMPUTE_MOE ||
+		            set == WLB_RECOMPUTE_MOE_ACT || set == WLB_RECOMPUTE_SHARED_EXPERTS;
+		assert_int_equal(wlb_recompute_set_check((enum wlb_recompute)set, &dense, NULL, &error),
+		                 lacks ? -1 : 0);
+	}
+}
+
+/* A product with a matrix of zeros and ones, and backward the gradient of its weights. */
+static void rows_of_the_embedding_may_be_a_product(void **state)
+{
+	(void)state;
+	struct wlb_machine machine = tiled();
+	struct wlb_model model = llama_7b();
+	struct wlb_plan plan = plan_of(2, 1, 1, 1, 1, 1);
+	struct wlb_cost_options options;
+	wlb_cost_options_init(&options);
+	const struct wlb_layer_cost cost = {&model, &machine, &options, &plan};
+	struct wlb_seconds rows = wlb_embedding_s(&cost, 4096);
+	options.embedding_product = 1;
+	struct wlb_seconds product = wlb_embedding_s(&cost, 4096);
+	assert_near(product.forward - rows.forward, wlb_machine_gemm_s(&machine, 4096, 16000, 4096), 1e-9);
+	assert_near(product.backward - rows.backward, wlb_machine_gemm_s(&machine, 16000, 4096, 4096), 1e-9);
 }
 
 static void count_all(struct wlb_sim_options *options)
@@ -359,7 +571,7 @@ static void a_worker_pays_for_angles_and_for_messages(void **state)
 	wlb_cost_options_worker(&worker, &machine);
 	assert_true(worker.overlap_gradients && worker.overlap_parameters && worker.overlap_pp);
 	assert_true(worker.tp_overlap.forward == 0.0 && worker.tp_overlap.backward == 4.0 / 6.0);
-	assert_true(worker.cp_overlap.forward == 0.0 && worker.cp_overlap.backward == 1.0);
+	assert_true(worker.cp_overlap.forward == 1.0 && worker.cp_overlap.backward == 1.0);
 	const struct wlb_layer_cost costs[] = {{&model, &machine, &worker, &whole},
 	                                       {&model, &machine, &worker, &split},
 	                                       {&model, &machine, &megatron, &whole}};
@@ -372,6 +584,62 @@ static void a_worker_pays_for_angles_and_for_messages(void **state)
 	wlb_cost_options_worker(&worker, &machine);
 	assert_true(!worker.overlap_gradients && !worker.overlap_parameters && !worker.overlap_pp);
 	assert_true(worker.tp_overlap.backward == 0.0 && worker.cp_overlap.backward == 0.0);
+}
+
+/* Of rows in halves: where products take longer than messages, the first gather of the MLP and the last sum are exposed
+ * forward, and of layers that are computed again both gathers of the MLP, and one of what each pass begins with; where
+ * they take no time, every message is. */
+static void halves_hide_what_products_can(void **state)
+{
+	(void)state;
+	struct wlb_machine machine = tiled();
+	struct wlb_model model = llama_7b();
+	struct wlb_plan plan = plan_of(8, 1, 1, 1, 1, 1), alone = plan_of(1, 1, 1, 1, 1, 1);
+	struct wlb_cost_options worker;
+	const struct wlb_layer_cost cost = {&model, &machine, &worker, &plan},
+				    whole = {&model, &machine, &worker, &alone};
+	wlb_cost_options_worker(&worker, &machine);
+	assert_false(wlb_layer_halves_rows(&cost, 4096.0));
+	struct wlb_seconds piece = wlb_layer_products_s(&cost, 4096.0);
+	worker.halved_rows = 4096;
+	assert_true(wlb_layer_halves_rows(&cost, 4096.0) && !wlb_layer_halves_rows(&cost, 4095.0));
+	assert_false(wlb_layer_halves_rows(&whole, 4096.0));
+	assert_true(wlb_layer_products_s(&cost, 4096.0).forward > piece.forward);
+	const double gather_s = 3e-9, reduce_s = 5e-9;
+	struct wlb_halved_rows found = wlb_layer_halved_rows(&cost, 4096.0, gather_s, reduce_s, 0.0);
+	assert_near(found.exposed.forward, gather_s + reduce_s, 1e-6);
+	assert_true(fabs(found.exposed.backward) < 1e-15);
+	assert_near(found.again_s, 4.0 * gather_s, 1e-6);
+	found = wlb_layer_halved_rows(&cost, 4096.0, 1e6, 1e6, 0.0);
+	assert_near(found.exposed.forward, 8e6, 1e-6);
+	assert_near(found.exposed.backward, 12e6, 1e-6);
+	assert_near(found.again_s, 6e6, 1e-6);
+}
+
+static void run_the_worker_in_halves(struct wlb_sim_options *options)
+{
+	run_the_worker_over_nccl(options);
+	options->cost.halved_rows = 4096;
+}
+
+/* On 8 GPUs of a node a step of 70B has less than a third of the exposed tensor-parallel time, or than 0.4 of it where
+ * layers are computed again; over messages that block, no less than without. */
+static void halves_shorten_a_step(void **state)
+{
+	(void)state;
+	struct wlb_machine machine = tiled();
+	struct wlb_plan plan = plan_of(8, 1, 1, 1, 1, 4);
+	for (int recompute = WLB_RECOMPUTE_NONE; recompute <= WLB_RECOMPUTE_FULL; recompute++) {
+		plan.recompute = (enum wlb_recompute)recompute;
+		struct wlb_sim_result one = simulate_model(llama_70b(), &machine, &plan, run_the_worker_over_nccl);
+		struct wlb_sim_result halves = simulate_model(llama_70b(), &machine, &plan, run_the_worker_in_halves);
+		assert_true(halves.time.tp_s < (recompute == WLB_RECOMPUTE_FULL ? 0.4 : 1.0 / 3.0) * one.time.tp_s);
+		assert_true(halves.time.step_s < one.time.step_s);
+	}
+	machine.blocking_messages = 1;
+	struct wlb_sim_result one = simulate_7b(&machine, &plan, run_the_worker);
+	struct wlb_sim_result halves = simulate_7b(&machine, &plan, run_the_worker_in_halves);
+	assert_true(halves.time.tp_s >= one.time.tp_s);
 }
 
 /* A machine with the time of every operation: a number of elements of its own for each, so that sums tell them apart.
@@ -584,6 +852,142 @@ static void rows_are_sent_once_to_a_node(void **state)
 	assert_near(wlb_layer_exchange_s(&cost, 4096, 0), 2.0 * wlb_machine_node_send_s(&machine, row_bytes), 1e-12);
 }
 
+/* Each of 8 ranks has one of 8 experts, and a row has two: the other ranks of a node have 2 x 7 / 8 of its copies. Over
+ * the network it goes as with rows_by_node. Of 2 ranks with 4 experts each a row has both on one in 3 of 7 cases. */
+static void rows_are_sent_once_to_a_rank(void **state)
+{
+	(void)state;
+	struct wlb_machine machine = tiled();
+	struct wlb_plan plan = plan_of(1, 1, 1, 8, 1, 1);
+	struct wlb_cost_options options;
+	wlb_cost_options_init(&options);
+	options.rows_by_rank = 1;
+	plan.ep = 8;
+	const struct wlb_layer_cost cost = {&mixtral_8x7b, &machine, &options, &plan};
+	double row_bytes = 4096.0 * 4096 * 2;
+	assert_near(wlb_layer_exchange_s(&cost, 4096, 0),
+	            2.0 * wlb_machine_exchange_s(&machine, 8, 8, 0, 14.0 / 8 * row_bytes, 0.0), 1e-12);
+	machine.gpus_per_node = 2;
+	assert_near(wlb_layer_exchange_s(&cost, 4096, 0),
+	            2.0 * wlb_machine_exchange_s(&machine, 8, 2, 0, row_bytes, 39.0 / 28 * row_bytes), 1e-12);
+	plan.ep = 2;
+	assert_near(wlb_layer_exchange_s(&cost, 4096, 0),
+	            2.0 * wlb_machine_exchange_s(&machine, 2, 2, 0, 11.0 / 14 * row_bytes, 0.0), 1e-12);
+	/* No copies are put in order before they are sent; those that arrive are. */
+	double elements = 4.0 * 4096.0 * 2.0 * 4096.0, once_s = wlb_layer_elementwise_s(&cost, 4096).forward;
+	options.rows_by_rank = 0;
+	assert_near(wlb_layer_elementwise_s(&cost, 4096).forward - once_s,
+	            2.0 * elements / machine.memory_bytes_per_s + 2.0 * machine.operation_s, 1e-9);
+}
+
+/* With a row's 2 experts neighbours, and each row's the next after those of the row before, one of 4 ranks with 2 of 8
+ * experts has both. With 3 of them, a row has those of 1 + (3 - 1) / 2 ranks, and on nodes of 2 ranks, 4 experts, those
+ * of 1 + (3 - 1) / 4 nodes; with all 8, those of all. */
+static void a_gate_in_turn_gives_a_row_neighbours(void **state)
+{
+	(void)state;
+	struct wlb_machine machine = tiled();
+	struct wlb_plan plan = plan_of(1, 1, 1, 8, 1, 1);
+	struct wlb_model model = mixtral_8x7b;
+	struct wlb_cost_options options;
+	wlb_cost_options_init(&options);
+	options.rows_by_rank = options.experts_in_turn = 1;
+	plan.ep = 4;
+	const struct wlb_layer_cost cost = {&model, &machine, &options, &plan};
+	double row_bytes = 4096.0 * 4096 * 2;
+	assert_near(wlb_layer_exchange_s(&cost, 4096, 0),
+	            2.0 * wlb_machine_exchange_s(&machine, 4, 8, 0, 3.0 / 4 * row_bytes, 0.0), 1e-12);
+	model.num_experts_per_tok = 3;
+	machine.gpus_per_node = 2;
+	assert_near(wlb_layer_exchange_s(&cost, 4096, 0),
+	            2.0 * wlb_machine_exchange_s(&machine, 4, 2, 0, row_bytes, 1.5 / 2 * row_bytes), 1e-12);
+	model.num_experts_per_tok = 8;
+	assert_near(wlb_layer_exchange_s(&cost, 4096, 0),
+	            2.0 * wlb_machine_exchange_s(&machine, 4, 2, 0, 2.0 * row_bytes, row_bytes), 1e-12);
+}
+
+/* Of 8 experts each has the rows of 5 tiles, in products of 16 columns of tiles: alone a wave of 132 processors each,
+ * together 5 waves. */
+static void experts_of_one_kernel_share_its_waves(void **state)
+{
+	(void)state;
+	struct wlb_machine machine = tiled();
+	struct wlb_plan plan = plan_of(1, 1, 1, 1, 1, 1);
+	struct wlb_cost_options options;
+	wlb_cost_options_init(&options);
+	const struct wlb_layer_cost cost = {&mixtral_8x7b, &machine, &options, &plan};
+	double one_s = wlb_machine_gemm_s(&machine, 640, 8192, 4096) - machine.operation_s;
+	double eight_s = wlb_machine_grouped_gemm_s(&machine, WLB_FP8_NONE, 8.0, 640, 8192, 4096);
+	assert_near(eight_s, 5.0 * one_s + machine.operation_s, 1e-12);
+	double apart_s =
+		8.0 * (wlb_machine_gemm_s(&machine, 640, 4096, 28672) + wlb_machine_gemm_s(&machine, 640, 14336, 4096));
+	double grouped_s = wlb_machine_grouped_gemm_s(&machine, WLB_FP8_NONE, 8.0, 640, 4096, 28672) +
+	                   wlb_machine_grouped_gemm_s(&machine, WLB_FP8_NONE, 8.0, 640, 14336, 4096);
+	struct wlb_seconds apart = wlb_layer_products_s(&cost, 2560);
+	options.grouped_experts = 1;
+	struct wlb_seconds grouped = wlb_layer_products_s(&cost, 2560), least = wlb_layer_least_s(&cost, 2560);
+	assert_near(apart.forward - grouped.forward, apart_s - grouped_s, 1e-9);
+	assert_true(grouped_s < apart_s && grouped.backward < apart.backward && least.forward < grouped.forward);
+	/* Measured rates are those of a product. */
+	machine.gemm = (struct wlb_gemm_rates){.rows = {1}, .depth = {1}, .columns = {1}, .flops_per_s = {1e12}};
+	machine.gemm.rows_count = machine.gemm.depth_count = machine.gemm.columns_count = 1;
+	assert_near(wlb_machine_grouped_gemm_s(&machine, WLB_FP8_NONE, 8.0, 1000, 1000, 1000), 16e9 / 1e12, 1e-12);
+}
+
+/* The gated product of experts, and the casts of its result and of the gradients of both of its factors. */
+static void experts_kernels_gate_and_cast(void **state)
+{
+	(void)state;
+	struct wlb_machine machine = tiled();
+	struct wlb_plan plan = plan_of(1, 1, 1, 1, 1, 1);
+	struct wlb_cost_options options;
+	wlb_cost_options_init(&options);
+	const struct wlb_layer_cost cost = {&deepseek_v3, &machine, &options, &plan};
+	for (int fp8 = WLB_FP8_NONE; fp8 <= WLB_FP8_MXFP8; fp8++) {
+		double bytes = fp8 == WLB_FP8_MXFP8 ? 4096.0 * 58 / 61 * 8 * 2048 * 2.0 : 0.0;
+		options.fp8 = (enum wlb_fp8)fp8;
+		options.fused_experts = 0;
+		struct wlb_seconds apart = wlb_layer_elementwise_s(&cost, 4096);
+		options.fused_experts = 1;
+		struct wlb_seconds fused = wlb_layer_elementwise_s(&cost, 4096);
+		assert_true(fabs(apart.forward - fused.forward - bytes * 5.0 / machine.memory_bytes_per_s) < 1e-12);
+		assert_true(fabs(apart.backward - fused.backward - bytes * 9.0 / machine.memory_bytes_per_s) < 1e-12);
+	}
+}
+
+static struct wlb_sim_time time_of_experts(struct wlb_plan plan, int32_t exchange_processors)
+{
+	struct wlb_machine machine = tiled();
+	struct wlb_sim_options options;
+	int64_t tokens = 4096;
+	wlb_sim_options_init(&options, &plan);
+	options.cost.exchange_processors = exchange_processors;
+	struct wlb_step step = equal_step(plan.micro_batches * plan.layout.dp, &tokens, 1);
+	struct wlb_sim_time time = simulate(&mixtral_8x7b, &machine, &options, &step).time;
+	free_step(&step);
+	return time;
+}
+
+/* Of 4 micro-batches one forward and one backward pass have none beside them; beside 33 of 132 processors a quarter of
+ * the computation is lost. Stages without chunks, and layers that are computed again, hide nothing. */
+static void rows_with_experts_travel_beside_another_micro_batch(void **state)
+{
+	(void)state;
+	struct wlb_plan plan = plan_of(1, 1, 1, 8, 1, 4);
+	plan.ep = 8;
+	double alone_s = time_of_experts(plan, 0).ep_s;
+	assert_near(time_of_experts(plan, 33).ep_s, (1.0 / 4 + 3.0 / 4 / 4) * alone_s, 1e-9);
+	assert_near(time_of_experts(plan, 132).ep_s, alone_s, 1e-9);
+	plan.recompute = WLB_RECOMPUTE_FULL;
+	assert_near(time_of_experts(plan, 33).ep_s, time_of_experts(plan, 0).ep_s, 0.0);
+	plan.recompute = WLB_RECOMPUTE_NONE;
+	plan.layout.pp = 2;
+	assert_near(time_of_experts(plan, 33).ep_s, time_of_experts(plan, 0).ep_s, 0.0);
+	plan.interleave = 2; /* 8 passes, of which the first stage has 5 in flight */
+	double share = 5.0 / 8;
+	assert_near(time_of_experts(plan, 33).ep_s, (share + (1.0 - share) / 4) * time_of_experts(plan, 0).ep_s, 1e-9);
+}
+
 /* Queries are made of 1,536 elements of a row, keys and values of 512 and 64; 3 of 61 layers have no experts. */
 static void latent_attention_and_dense_layers_have_their_products(void **state)
 {
@@ -764,9 +1168,17 @@ static void wrong_options_are_refused(void **state)
 	assert_int_equal(wlb_cost_options_check(&options, &error), -1);
 	assert_non_null(strstr(error.message, "logit_bytes is 0"));
 	wlb_cost_options_init(&options);
+	options.optimizer_bytes = 2.0;
+	assert_int_equal(wlb_cost_options_check(&options, &error), -1);
+	assert_non_null(strstr(error.message, "optimizer_bytes is 2: it must lie between 4 and 12"));
+	wlb_cost_options_init(&options);
 	options.trainer = (enum wlb_cost_trainer)7;
 	assert_int_equal(wlb_cost_options_check(&options, &error), -1);
 	assert_non_null(strstr(error.message, "trainer is 7"));
+	wlb_cost_options_init(&options);
+	options.halved_rows = 1;
+	assert_int_equal(wlb_cost_options_check(&options, &error), -1);
+	assert_non_null(strstr(error.message, "halved_rows is 1"));
 }
 
 int main(void)
@@ -777,13 +1189,21 @@ int main(void)
 		cmocka_unit_test(the_worker_orders_gathered_keys),
 		cmocka_unit_test(every_overlap_is_an_option),
 		cmocka_unit_test(the_worker_hides_gradients_of_keys_behind_one_product),
+		cmocka_unit_test(the_worker_gathers_keys_beside_the_queries),
 		cmocka_unit_test(only_what_overlaps_computation_is_hidden),
+		cmocka_unit_test(keys_arrive_beside_later_attention),
 		cmocka_unit_test(no_part_is_negative_and_all_sum_to_the_step),
 		cmocka_unit_test(some_layers_are_recomputed),
+		cmocka_unit_test(modules_are_computed_again),
+		cmocka_unit_test(modules_communicate_again),
+		cmocka_unit_test(sets_have_names),
+		cmocka_unit_test(rows_of_the_embedding_may_be_a_product),
 		cmocka_unit_test(activations_can_be_released),
 		cmocka_unit_test(utilization_has_two_conventions),
 		cmocka_unit_test(a_worker_runs_other_operations),
 		cmocka_unit_test(a_worker_pays_for_angles_and_for_messages),
+		cmocka_unit_test(halves_hide_what_products_can),
+		cmocka_unit_test(halves_shorten_a_step),
 		cmocka_unit_test(a_measured_operation_takes_its_own_time),
 		cmocka_unit_test(gemma_has_further_operations),
 		cmocka_unit_test(an_operation_that_was_not_measured_takes_its_traffic),
@@ -792,6 +1212,11 @@ int main(void)
 		cmocka_unit_test(experts_share_the_tokens),
 		cmocka_unit_test(latent_attention_and_dense_layers_have_their_products),
 		cmocka_unit_test(rows_are_sent_once_to_a_node),
+		cmocka_unit_test(rows_are_sent_once_to_a_rank),
+		cmocka_unit_test(a_gate_in_turn_gives_a_row_neighbours),
+		cmocka_unit_test(experts_of_one_kernel_share_its_waves),
+		cmocka_unit_test(experts_kernels_gate_and_cast),
+		cmocka_unit_test(rows_with_experts_travel_beside_another_micro_batch),
 		cmocka_unit_test(an_mlp_without_a_gate_has_two_products),
 		cmocka_unit_test(unfused_attention_moves_its_scores),
 		cmocka_unit_test(rows_and_elementwise_traffic_are_the_trainers),

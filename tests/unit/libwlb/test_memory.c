@@ -162,6 +162,12 @@ static void stages_hold_the_micro_batches_in_flight(void **state)
 	/* Interleaved: 2 x 3 + 4 chunks to warm up and one more, of 4 layers. */
 	plan = plan_of(1, 1, 4, 1, 2, 16);
 	assert_near(wlb_memory_stage(&plan, &model, 0, 4096, 4096).activations, 11 * 4 * layer, 1e-12);
+	/* The embedding counts as a layer of the first chunk, of which 4 and 3 of the 11 are. */
+	plan.account_for_embedding = 1;
+	model.num_hidden_layers = 31;
+	assert_near(wlb_memory_stage(&plan, &model, 0, 4096, 4096).activations, (7 * 3 + 4 * 4) * layer, 1e-12);
+	assert_near(wlb_memory_stage(&plan, &model, 1, 4096, 4096).activations, 9 * 4 * layer, 1e-12);
+	model.num_hidden_layers = 32;
 	/* Context and tensor parallelism split them. */
 	plan = plan_of(2, 4, 4, 1, 1, 16);
 	assert_near(wlb_memory_stage(&plan, &model, 0, 4096, 4096).activations, 4 * 8 * layer / 8, 1e-12);
@@ -217,31 +223,46 @@ static void what_is_reserved_is_more_than_what_is_allocated(void **state)
 	assert_true(wlb_memory_stage_of(&plan, &model, &machine, &options, 0, 8192, 8192).runtime == 0.0);
 }
 
-/* Bytes a parameter on d ranks, of the table in Megatron-LM's docs/source/api-guide/dist_optimizer.md, 4 + 16 / d and
- * 6 + 12 / d; with gradients of both types 8 + 12 / d; of FSDP 16 / d. */
+/* Bytes a parameter on d ranks, of the table in Megatron-LM's docs/source/api-guide/dist_optimizer.md, 6 + 12 / d; with
+ * gradients of both types 8 + 12 / d; of FSDP 16 / d, in bfloat16 alone 8 / d; with moments of bfloat16 4 + 8 / d.
+ * The table's 4 + 16 / d have 4 / d of copies, which with gradients of both types are beside activations and logits,
+ * and otherwise are not: a window of 1 token has less of these, one of 4,096 tokens more. */
 static void states_depend_on_how_a_trainer_keeps_them(void **state)
 {
 	(void)state;
 	const struct wlb_machine bfloat16 = {.element_bytes = 2};
 	static const struct {
-		int gradient_bytes, keep_gradients, gather_masters, zero_stage;
-		double bytes;
+		int gradient_bytes, keep_gradients, gather_masters, zero_stage, optimizer_bytes;
+		double bytes, copies;
 	} cases[] = {
-		{2, 0, 0, 1, 4.0 + 16.0 / 8}, {4, 0, 0, 1, 6.0 + 12.0 / 8}, {4, 1, 0, 1, 8.0 + 12.0 / 8},
-		{2, 1, 0, 1, 4.0 + 16.0 / 8}, {4, 0, 1, 1, 6.0 + 12.0 / 8}, {4, 0, 1, 3, 16.0 / 8},
-		{2, 0, 1, 3, 16.0 / 8},       {4, 0, 0, 3, 18.0 / 8},
+		{2, 0, 0, 1, 12, 4.0 + 12.0 / 8, 4.0 / 8},
+		{4, 0, 0, 1, 12, 6.0 + 12.0 / 8, 0.0},
+		{4, 1, 0, 1, 12, 8.0 + 12.0 / 8, 0.0},
+		{2, 1, 0, 1, 12, 4.0 + 16.0 / 8, 0.0},
+		{4, 0, 1, 1, 12, 6.0 + 12.0 / 8, 0.0},
+		{4, 0, 1, 3, 12, 16.0 / 8, 0.0},
+		{2, 0, 1, 3, 12, 16.0 / 8, 0.0},
+		{4, 0, 0, 3, 12, 18.0 / 8, 0.0},
+		{2, 0, 0, 1, 8, 4.0 + 8.0 / 8, 0.0},
+		{2, 0, 1, 3, 6, 8.0 / 8, 0.0},
+		{2, 0, 0, 0, 12, 16.0, 4.0},
 	};
 	struct wlb_model model = llama_7b();
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < 2 * sizeof(cases) / sizeof(cases[0]); i++) {
+		int tokens = i % 2 == 0 ? 4096 : 1;
 		struct wlb_plan plan = plan_of(1, 1, 1, 8, 1, 1);
 		struct wlb_cost_options options;
 		wlb_cost_options_init(&options);
-		plan.zero_stage = cases[i].zero_stage;
-		options.gradient_bytes = cases[i].gradient_bytes;
-		options.keep_gradients = cases[i].keep_gradients;
-		options.gather_masters = cases[i].gather_masters;
-		struct wlb_memory m = wlb_memory_stage_of(&plan, &model, &bfloat16, &options, 0, 4096, 4096);
-		assert_near(m.weights + m.gradients + m.optimizer, cases[i].bytes * parameters_7b, 1e-12);
+		plan.zero_stage = cases[i / 2].zero_stage;
+		options.gradient_bytes = cases[i / 2].gradient_bytes;
+		options.keep_gradients = cases[i / 2].keep_gradients;
+		options.gather_masters = cases[i / 2].gather_masters;
+		options.optimizer_bytes = cases[i / 2].optimizer_bytes;
+		struct wlb_memory m = wlb_memory_stage_of(&plan, &model, &bfloat16, &options, 0, tokens, tokens);
+		double passes = m.activations + m.logits, beyond = cases[i / 2].copies * parameters_7b - passes;
+		assert_near(m.weights + m.gradients + m.optimizer,
+		            cases[i / 2].bytes * parameters_7b + (beyond > 0.0 ? beyond : 0.0), 1e-12);
+		assert_int_equal(beyond > 0.0, cases[i / 2].copies > 0.0 && (tokens == 1 || plan.zero_stage == 0));
 	}
 }
 
@@ -270,6 +291,49 @@ static void an_eager_layer_keeps_what_pytorch_keeps(void **state)
 	options.unfused_attention = 0;
 	kept = wlb_memory_stage_of(&plan, &model, &bfloat16, &options, 0, 128, 128).activations - ends;
 	assert_near(kept / (32.0 * 128.0), 9512.0 - 40.0, 1e-12);
+}
+
+static double kept_bytes(struct wlb_plan *plan, const struct wlb_cost_options *options, int modules)
+{
+	const struct wlb_machine bfloat16 = {.element_bytes = 2};
+	plan->recompute = (enum wlb_recompute)modules;
+	return wlb_memory_stage_of(plan, &deepseek_v3, &bfloat16, options, 0, 1000, 1000).activations;
+}
+
+/* Bytes of a token that each of 61 layers does not keep, less those of the one that is being recomputed. */
+static void modules_are_not_kept(void **state)
+{
+	(void)state;
+	struct wlb_plan plan = plan_of(1, 1, 1, 1, 1, 1);
+	struct wlb_cost_options options;
+	wlb_cost_options_init(&options);
+	const double experts = 58.0 / 61;
+	const struct {
+		int module;
+		double elements;
+	} freed[] = {
+		{WLB_RECOMPUTE_CORE_ATTN, 0.0}, /* a fused kernel keeps no scores */
+		{WLB_RECOMPUTE_LAYERNORM, 2.0 * 7168},
+		{WLB_RECOMPUTE_MOE_ACT, experts * 8 * 2048},
+		{WLB_RECOMPUTE_MLP, 3.0 / 61 * 3 * 18432},
+		{WLB_RECOMPUTE_SHARED_EXPERTS, experts * 3 * 2048},
+		{WLB_RECOMPUTE_MOE, experts * (3.0 * 9 * 2048 + 2.0 * 8 * 7168)},
+		{WLB_RECOMPUTE_ACT, experts * 9 * 2048 + 3.0 / 61 * 18432},
+		{WLB_RECOMPUTE_MLA_UP_PROJ, 3.0 * 128 * 160},
+	};
+	double all = kept_bytes(&plan, &options, WLB_RECOMPUTE_NONE);
+	for (size_t i = 0; i < sizeof(freed) / sizeof(freed[0]); i++)
+		assert_near(all - kept_bytes(&plan, &options, freed[i].module) + 1.0,
+		            1000.0 * 60 * 2.0 * freed[i].elements + 1.0, 1e-9);
+	options.fp8 =
+		WLB_FP8_MXFP8; /* inputs of products have a byte, and one of 32 for scales, of which nothing is left */
+	all = kept_bytes(&plan, &options, WLB_RECOMPUTE_NONE);
+	assert_near(all - kept_bytes(&plan, &options, WLB_RECOMPUTE_MOE_ACT),
+	            1000.0 * 60 * 33.0 / 32 * freed[2].elements, 1e-9);
+	options.unfused_attention = 1;
+	double scores =
+		kept_bytes(&plan, &options, WLB_RECOMPUTE_NONE) - kept_bytes(&plan, &options, WLB_RECOMPUTE_CORE_ATTN);
+	assert_near(scores, 1000.0 * 60 * 5.0 * 128 * 1000, 1e-9);
 }
 
 /* What the layout search looks at: no stage between the two needs more. */
@@ -315,6 +379,18 @@ static void a_stage_holds_all_experts(void **state)
 	double token = 4 * 4096 + 2 * 4096 + 2 * 1024 + 2 * 3 * 14336 + 2 * 2 * 4096 * 2,
 	       last = 2.0 * 2048 * 2.0 * 4096;
 	assert_near(m.activations, 32.0 * 2048 * 2.0 * token + last, 1e-12);
+	/* Weighted before their last product, experts' rows are kept before them alone. */
+	const struct wlb_machine bfloat16 = {.element_bytes = 2};
+	struct wlb_cost_options options;
+	wlb_cost_options_init(&options);
+	options.weighted_experts = 1;
+	m = wlb_memory_stage_of(&plan, model, &bfloat16, &options, 0, 4096, 4096);
+	assert_near(m.activations, 32.0 * 2048 * 2.0 * (token - 2 * 4096 * 2) + last, 1e-12);
+	/* In 8 bits are the inputs of attention's products, of which its output is kept twice, and of the experts'. */
+	options.fp8 = WLB_FP8_TENSORWISE;
+	m = wlb_memory_stage_of(&plan, model, &bfloat16, &options, 0, 4096, 4096);
+	double less = 4096 + 2 * 4096 * 2 + 2 * 14336 - 4096;
+	assert_near(m.activations, 32.0 * 2048 * (2.0 * (token - 2 * 4096 * 2) - less) + last, 1e-12);
 }
 
 /* Four of eight ranks divide the experts, of which two hold the same ones. A rank has its share of the optimizer's
@@ -379,6 +455,7 @@ int main(void)
 		cmocka_unit_test(what_is_reserved_is_more_than_what_is_allocated),
 		cmocka_unit_test(states_depend_on_how_a_trainer_keeps_them),
 		cmocka_unit_test(an_eager_layer_keeps_what_pytorch_keeps),
+		cmocka_unit_test(modules_are_not_kept),
 		cmocka_unit_test(the_first_or_the_last_stage_needs_most),
 		cmocka_unit_test(llama_70b_needs_more_than_a_node),
 		cmocka_unit_test(a_stage_holds_all_experts),

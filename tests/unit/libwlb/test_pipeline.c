@@ -2,6 +2,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,6 +43,25 @@ static struct wlb_plan plan_of(const struct shape *s)
 static int is_last_stage(const struct wlb_plan *plan, int32_t stage)
 {
 	return stage == plan->layout.pp - 1;
+}
+
+/* Whenever as many chunks are in flight as ever, so many of them are the first. */
+static void the_first_chunk_is_in_flight_so_often(void **state)
+{
+	(void)state;
+	for (int i = 0; i < SHAPES; i++) {
+		struct wlb_plan plan = plan_of(&shapes[i]);
+		int64_t least = INT64_MAX, in_flight = 0, first = 0;
+		for (int64_t n = 0; n < wlb_plan_passes(&plan, 0); n++) {
+			struct wlb_pass pass = wlb_plan_pass(&plan, 0, n);
+			int64_t change = pass.head ? 0 : pass.backward ? -1 : 1;
+			in_flight += change;
+			first += pass.chunk == 0 ? change : 0;
+			if (in_flight == wlb_plan_in_flight(&plan, 0) && first < least)
+				least = first;
+		}
+		assert_int_equal(wlb_plan_first_in_flight(&plan, 0), least);
+	}
 }
 
 /* Every forward and backward pass once, a backward one after its forward one, and never more than warm-up and one
@@ -317,10 +337,14 @@ static void accounts_are_checked(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_pass_comes_once),         cmocka_unit_test(no_order_locks_up),
-		cmocka_unit_test(neighbours_agree_on_the_order), cmocka_unit_test(orders_are_the_published_ones),
-		cmocka_unit_test(layers_follow_each_other),      cmocka_unit_test(embedding_and_head_count_as_layers),
+		cmocka_unit_test(every_pass_comes_once),
+		cmocka_unit_test(no_order_locks_up),
+		cmocka_unit_test(neighbours_agree_on_the_order),
+		cmocka_unit_test(orders_are_the_published_ones),
+		cmocka_unit_test(layers_follow_each_other),
+		cmocka_unit_test(embedding_and_head_count_as_layers),
 		cmocka_unit_test(accounts_are_checked),
+		cmocka_unit_test(the_first_chunk_is_in_flight_so_often),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -165,7 +165,7 @@ static struct brute try_all(const struct wlb_model *model, const struct wlb_mach
 					for (int pair = 0; pair < pairs; pair++) {
 						int windows = pair / experts + 1, ep = pair % experts + 1;
 						int m = batch / (dp * windows);
-						if (experts % ep != 0 || dp * cp % ep != 0 || windows == 3)
+						if (experts % ep != 0 || dp * cp % ep != 0)
 							continue;
 						if (batch % (dp * windows) != 0 || (v > 1 && m % pp != 0) ||
 						    (windows > 4 && m < pp))
@@ -430,19 +430,106 @@ static void a_fixed_ep_divides_the_ranks(void **state)
 	options.global_batch = 12;
 	options.fixed.ep = 4;
 	options.fixed.tp = options.fixed.cp = options.fixed.pp = 1;
-	struct wlb_search_result *r = wlb_search(&model, &machine, &options, &error);
-	assert_string_equal(error.message, "");
-	for (size_t k = 0; k < r->ranked_count; k++) {
-		assert_true(r->ranked[k].plan.ep == 4 && r->ranked[k].plan.layout.dp == 4); /* of 6 */
-		assert_true(r->ranked[k].bound_s <= r->ranked[k].step_s);
+	for (int hidden = 0; hidden <= 1; hidden++) {
+		options.cost.exchange_processors = hidden ? 32 : 0;
+		machine.node_link.bytes_per_s = hidden ? 2e10 : 5e9;
+		struct wlb_search_result *r = wlb_search(&model, &machine, &options, &error);
+		assert_string_equal(error.message, "");
+		for (size_t k = 0; k < r->ranked_count; k++) {
+			assert_true(r->ranked[k].plan.ep == 4 && r->ranked[k].plan.layout.dp == 4); /* of 6 */
+			assert_true(r->ranked[k].bound_s <= r->ranked[k].step_s);
+		}
+		wlb_search_free(r);
 	}
-	wlb_search_free(r);
 	options.fixed.ep = 3;
 	assert_search_fails(&model, &machine, &options, "ep=3, which is fixed");
 	assert_search_fails(&model, &machine, &options, "ep must divide num_experts and dp x cp");
 	options.fixed.ep = 5;
 	assert_search_fails(&model, &machine, &options, "ep=5 is fixed: it must be from 1 to num_experts");
 	assert_search_fails(&dense, &machine, &options, "ep=5 is fixed: it must be from 1 to num_experts");
+	free_step(&sample);
+}
+
+/* What is kept of a layout for its bounds is not that of another ep. */
+static void each_ep_has_its_own_bound(void **state)
+{
+	(void)state;
+	struct wlb_model model = model_with_experts();
+	struct wlb_machine machine = h100();
+	struct wlb_step sample = equal_step(1, lengths, LENGTHS);
+	struct wlb_search_options options = small_options(1, &sample);
+	struct wlb_error error = {""};
+	machine.gpus_per_node = 4;
+	options.near_equal = 1.0; /* none is left out for its bound */
+	options.fixed = (struct wlb_search_fixed){
+		.tp = 1, .cp = 1, .pp = 1, .dp = 4, .micro_batch_windows = 1, .recompute = WLB_RECOMPUTE_NONE};
+	struct wlb_search_result *all = wlb_search(&model, &machine, &options, &error);
+	assert_string_equal(error.message, "");
+	assert_int_equal(all->ranked_count, 3);
+	for (size_t k = 0; k < all->ranked_count; k++) {
+		options.fixed.ep = all->ranked[k].plan.ep;
+		struct wlb_search_result *alone = wlb_search(&model, &machine, &options, &error);
+		assert_string_equal(error.message, "");
+		assert_int_equal(alone->ranked_count, 1);
+		assert_true(all->ranked[k].bound_s == alone->ranked[0].bound_s);
+		wlb_search_free(alone);
+	}
+	wlb_search_free(all);
+	free_step(&sample);
+}
+
+/* Attention is most of a step, and hides all of what its keys take, or half. The bound is that of the step, and above
+ * no step. */
+static void keys_are_hidden_in_a_bound_as_in_a_step(void **state)
+{
+	(void)state;
+	static const int64_t window[] = {131072};
+	struct wlb_model model = small_model();
+	struct wlb_machine machine = h100();
+	struct wlb_step sample = equal_step(1, window, 1);
+	struct wlb_search_options options = small_options(1, &sample);
+	struct wlb_error error = {""};
+	machine.gpus_per_node = 2;
+	machine.memory_bytes = 1e13;
+	options.seq_length = window[0];
+	options.global_batch = 1;
+	options.cost.cp_overlap = (struct wlb_overlap){1.0, 1.0};
+	options.fixed = (struct wlb_search_fixed){.tp = 1, .cp = 2, .pp = 1, .dp = 1, .recompute = WLB_RECOMPUTE_NONE};
+	for (int slow = 0; slow < 2; slow++) {
+		machine.node_link.bytes_per_s = slow ? 8e9 : 24e9;
+		struct wlb_search_result *r = wlb_search(&model, &machine, &options, &error);
+		assert_string_equal(error.message, "");
+		const struct wlb_candidate *c = &r->ranked[0];
+		assert_true(c->time.cp_s > 0.2 * c->step_s ? slow : c->time.cp_s < 1e-3 * c->step_s && !slow);
+		assert_true(c->bound_s <= c->step_s && c->bound_s > 0.9 * c->step_s);
+		wlb_search_free(r);
+	}
+	free_step(&sample);
+}
+
+/* On 3 stages 3 windows are tried, which divide the batch, and of more than 4 those that leave each stage one. */
+static void a_micro_batch_has_any_few_windows(void **state)
+{
+	(void)state;
+	static const int expected[13] = {[3] = 1, [4] = 1, [6] = 1, [12] = 1};
+	struct wlb_model model = small_model();
+	struct wlb_machine machine = h100();
+	struct wlb_step sample = equal_step(1, lengths, LENGTHS);
+	struct wlb_search_options options = small_options(1, &sample);
+	struct wlb_error error = {""};
+	int tried[13] = {0};
+	machine.gpus_per_node = 3;
+	options.global_batch = 12;
+	options.near_equal = 1.0;
+	options.fixed = (struct wlb_search_fixed){
+		.tp = 1, .cp = 1, .pp = 3, .dp = 1, .interleave = 1, .recompute = WLB_RECOMPUTE_NONE};
+	struct wlb_search_result *r = wlb_search(&model, &machine, &options, &error);
+	assert_string_equal(error.message, "");
+	assert_int_equal(r->pruned + r->unexplored, 0);
+	for (size_t k = 0; k < r->ranked_count; k++)
+		tried[r->ranked[k].plan.micro_batches] = 1;
+	assert_memory_equal(tried, expected, sizeof(tried));
+	wlb_search_free(r);
 	free_step(&sample);
 }
 
@@ -561,6 +648,40 @@ static void no_more_is_recomputed_than_must_be(void **state)
 	search_short_of_memory(&options, seen);
 	assert_true(seen[WLB_RECOMPUTE_NONE] > 0 && seen[WLB_RECOMPUTE_SELECTIVE] > 0);
 	assert_true(seen[WLB_RECOMPUTE_FULL] > seen[WLB_RECOMPUTE_FULL + 1] && seen[WLB_RECOMPUTE_FULL + 1] > 0);
+	free_step(&sample);
+}
+
+/* Sets of modules are tried in their order before whole layers, but those of modules that the model has not. */
+static void sets_of_the_program_are_tried_before_whole_layers(void **state)
+{
+	(void)state;
+	struct wlb_step sample = equal_step(1, lengths, LENGTHS);
+	struct wlb_search_options options = small_options(1, &sample);
+	struct wlb_model model = small_model();
+	struct wlb_machine machine = h100();
+	const int32_t sets[] = {WLB_RECOMPUTE_MOE_ACT | WLB_RECOMPUTE_LAYERNORM, WLB_RECOMPUTE_LAYERNORM,
+	                        WLB_RECOMPUTE_LAYERNORM | WLB_RECOMPUTE_MLP};
+	int64_t seen[WLB_RECOMPUTE_ACT] = {0};
+	struct wlb_error error = {""};
+	memcpy(options.cost.recompute_sets, sets, sizeof(sets));
+	for (double bytes = 80e9; bytes > 1e8; bytes *= 0.95) {
+		machine.memory_bytes = bytes;
+		struct wlb_search_result *r = wlb_search(&model, &machine, &options, &error);
+		for (size_t k = 0; r != NULL && k < r->ranked_count; k++) {
+			const struct wlb_candidate *c = &r->ranked[k];
+			struct wlb_plan less = c->plan;
+			seen[c->plan.recompute]++;
+			assert_true(c->bound_s <= c->step_s);
+			if ((int32_t)c->plan.recompute != sets[1] && (int32_t)c->plan.recompute != sets[2])
+				continue;
+			less.recompute =
+				(int32_t)c->plan.recompute == sets[1] ? WLB_RECOMPUTE_NONE : WLB_RECOMPUTE_LAYERNORM;
+			assert_true(most_bytes(&options, &model, &machine, &less, c->micro_batch_tokens) > bytes);
+		}
+		wlb_search_free(r);
+	}
+	assert_true(seen[WLB_RECOMPUTE_NONE] > 0 && seen[sets[1]] > 0 && seen[sets[2]] > 0);
+	assert_true(seen[WLB_RECOMPUTE_FULL] > 0 && seen[sets[0]] == 0);
 	free_step(&sample);
 }
 
@@ -865,7 +986,39 @@ static void what_does_not_fit_names_what_can_be_changed(void **state)
 	assert_search_fails(&model, &machine, &options,
 	                    "more nodes, a shorter --seq-length, or a higher stage of ZeRO");
 	wlb_cost_options_worker(&options.cost, &machine);
+	assert_search_fails(&model, &machine, &options, "shorter --seq-length, or a higher stage of ZeRO");
+	options.zero_stage = 2;
 	assert_search_fails(&model, &machine, &options, "a rank has 0.1 GB; use more nodes or a shorter --seq-length");
+	free_step(&sample);
+}
+
+/* -1: left to the search. Of 6 layers at most 5 count as embedding or loss. */
+static void what_counts_as_layers_has_limits(void **state)
+{
+	(void)state;
+	static const struct {
+		int embedding, loss, interleave, pp, held;
+	} cases[] = {{-2, 0, 1, 2, 0}, {0, -2, 1, 2, 0}, {6, 0, 1, 2, 0},  {0, 6, 1, 2, 0},
+	             {2, -1, 1, 2, 0}, {-1, 2, 1, 2, 0}, {2, 0, 0, 2, 0},  {0, 2, 2, 2, 0},
+	             {2, 0, 1, 1, 0},  {0, 2, 1, 0, 0},  {5, 1, 1, 2, 1},  {1, 5, 1, 2, 1},
+	             {2, 0, 1, 2, 1},  {0, 2, 1, 2, 1},  {1, -1, 0, 0, 1}, {-1, -1, 0, 0, 1}};
+	struct wlb_model model = small_model();
+	struct wlb_machine machine = h100();
+	struct wlb_step sample = equal_step(1, lengths, LENGTHS);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct wlb_search_options options = small_options(1, &sample);
+		struct wlb_error error = {""};
+		options.fixed = (struct wlb_search_fixed){.tp = 2,
+		                                          .pp = cases[i].pp,
+		                                          .interleave = cases[i].interleave,
+		                                          .account_for_embedding = cases[i].embedding,
+		                                          .account_for_loss = cases[i].loss,
+		                                          .recompute = -1};
+		struct wlb_search_result *r = wlb_search(&model, &machine, &options, &error);
+		assert_int_equal(r != NULL, cases[i].held);
+		assert_int_equal(r == NULL, strstr(error.message, "each must be -1, 0 or 1, or both 0 to 5") != NULL);
+		wlb_search_free(r);
+	}
 	free_step(&sample);
 }
 
@@ -897,7 +1050,7 @@ static void what_cannot_be_held_is_refused(void **state)
 	bad.fixed = (struct wlb_search_fixed){.pp = 4, .interleave = 2, .recompute = -1};
 	assert_search_fails(&model, &machine, &bad, "has pp=4,interleave=2, which is fixed");
 	bad.fixed = (struct wlb_search_fixed){.recompute = 3};
-	assert_search_fails(&model, &machine, &bad, "recompute 3 is fixed");
+	assert_search_fails(&model, &machine, &bad, "recompute is 3");
 	bad.fixed = (struct wlb_search_fixed){.recompute = WLB_RECOMPUTE_SELECTIVE, .recompute_layers = 2};
 	assert_search_fails(&model, &machine, &bad, "recompute_layers 2 is fixed");
 	bad.fixed = (struct wlb_search_fixed){.micro_batch_windows = 17, .recompute = -1};
@@ -948,10 +1101,15 @@ int main(void)
 		cmocka_unit_test(memory_is_charged_for_whole_windows),
 		cmocka_unit_test(what_is_fixed_is_held),
 		cmocka_unit_test(a_fixed_ep_divides_the_ranks),
+		cmocka_unit_test(each_ep_has_its_own_bound),
+		cmocka_unit_test(a_micro_batch_has_any_few_windows),
+		cmocka_unit_test(keys_are_hidden_in_a_bound_as_in_a_step),
 		cmocka_unit_test(no_more_is_recomputed_than_must_be),
+		cmocka_unit_test(sets_of_the_program_are_tried_before_whole_layers),
 		cmocka_unit_test(every_usable_gpu_has_a_rank_where_that_is_asked),
 		cmocka_unit_test(what_does_not_fit_names_what_can_be_changed),
 		cmocka_unit_test(what_cannot_be_held_is_refused),
+		cmocka_unit_test(what_counts_as_layers_has_limits),
 		cmocka_unit_test(memory_is_charged_for_the_longest_micro_batch),
 		cmocka_unit_test(usual_layouts_come_first_among_near_equals),
 		cmocka_unit_test(fewer_candidates_are_the_first_of_more),

@@ -108,6 +108,29 @@ static void holds_what_is_fixed(void **state)
 	wlb_auto_free(&found);
 }
 
+/* A launcher tells whole layers alone, so that the sets of modules of the trainer's file are not tried. */
+static void recomputes_no_modules(void **state)
+{
+	struct wlb_auto_request request = request_of(state, 1, 1);
+	struct wlb_auto found = {0};
+	struct wlb_error error;
+	int full = 0;
+	request.fixed = (struct wlb_search_fixed){.tp = 1, .cp = 1, .pp = 1, .micro_batch_windows = 4, .recompute = -1};
+	request.trainer.cost.recompute_sets[0] = WLB_RECOMPUTE_LAYERNORM;
+	assert_int_equal(wlb_auto_find(&request, &found, &error), 0);
+	double bytes = found.result->ranked[0].memory.reserved;
+	wlb_auto_free(&found);
+	for (double share = 0.999; share > 0.9; share -= 0.02) {
+		request.machine = small_machine(state, share * bytes);
+		assert_int_equal(wlb_auto_find(&request, &found, &error), 0);
+		enum wlb_recompute recompute = found.result->ranked[0].plan.recompute;
+		assert_true(recompute <= WLB_RECOMPUTE_FULL);
+		full += recompute == WLB_RECOMPUTE_FULL;
+		wlb_auto_free(&found);
+	}
+	assert_true(full > 0);
+}
+
 static void refuses_with_the_remedy(void **state)
 {
 	struct wlb_auto_request request = request_of(state, 2, 2);
@@ -537,6 +560,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(splits_a_model_that_does_not_fit_on_one_rank),
 		TEST(holds_what_is_fixed),
+		TEST(recomputes_no_modules),
 		TEST(refuses_with_the_remedy),
 		TEST(knows_the_types_that_slurm_names),
 		TEST(takes_the_memory_that_the_type_names),

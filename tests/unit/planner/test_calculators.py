@@ -463,7 +463,7 @@ class Plan(unittest.TestCase):
                          r"tp=4,cp=1,pp=1,dp=2 on 8 GPUs takes 0\.\d% less time")
 
     def test_numbers_are_shown_as_they_are(self):
-        text = wlb("plan", "--model", "7B", "--nodes", 2, "--gpus-per-node", 6, "--seq-length", 16384, "--global-batch-size", 24,
+        text = wlb("plan", "--model", "7B", "--nodes", 2, "--gpus-per-node", 6, "--seq-length", 16384, "--global-batch-size", 32,
                    "--trainer", "worker").stdout
         self.assertRegex(text, r"chosen as the most usual of nearly equal layouts(.|\n)* -0\.\d%")  # one is faster
         self.assertNotIn("+-", text)
@@ -523,9 +523,11 @@ class Plan(unittest.TestCase):
             file.flush()
             job = ("plan", "--nodes", 16, "--machine", "H100", "--model", file.name, "--compare", "--", "x.py", "--seq-length", 4096,
                    "--micro-batch-size", 1, "--global-batch-size", 256, "--tensor-model-parallel-size", 8, "--use-distributed-optimizer")
-            for words, ep in (((), 1), (("--expert-model-parallel-size=4",), 4)):
+            selective = ("--recompute-granularity", "selective")
+            for words, ep, recompute in (((), 1, "none"), (("--expert-model-parallel-size=4", *selective), 4, "core_attn"),
+                                         ((*selective, "--recompute-modules", "moe_act", "layernorm"), 1, "layernorm,moe_act")):
                 report = self.calculate(*job, *words)
-                self.assertEqual(report["compare"]["plan"]["ep"], ep)
+                self.assertEqual((report["compare"]["plan"]["ep"], report["compare"]["plan"]["recompute"]), (ep, recompute))
 
     def test_comparison_that_lacks_memory(self):
         """18 bytes for each of 8e9 parameters: the step is that of a GPU with more memory."""
@@ -638,8 +640,9 @@ class Plan(unittest.TestCase):
         self.assertEqual(again["explain"]["plan"]["time"], report["time"])
 
     def test_csv(self):
-        report = self.calculate("plan", *self.job)
-        done = wlb("plan", *self.job, "--csv")
+        job = (*self.job, "--recompute", "act,layernorm")
+        report = self.calculate("plan", *job)
+        done = wlb("plan", *job, "--csv")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         rows = list(csv.DictReader(done.stdout.splitlines()))
         self.assertEqual(len(rows), len(self.plans_of(report)))
@@ -647,7 +650,7 @@ class Plan(unittest.TestCase):
             simulated = "time" in plan
             self.assertEqual(row["rank"], str(rank) if simulated else "")
             self.assertEqual([int(row[way]) for way in ("tp", "cp", "pp", "dp")], list(plan["layout"].values()))
-            self.assertEqual(int(row["ep"]), plan["ep"])
+            self.assertEqual((int(row["ep"]), row["recompute"], plan["recompute"]), (plan["ep"], *["layernorm,act"] * 2))
             for part in ("weights", "gradients", "optimizer", "activations", "logits", "buffers", "allocated", "fragmentation", "runtime",
                          "reserved"):
                 self.assertAlmostEqual(float(row[f"{part}_bytes"]), plan["memory_bytes"][part], delta=1)
@@ -972,10 +975,14 @@ class Refusals(unittest.TestCase):
         self.refused(*plan, "--tp", 3, names=("tp=3 is fixed", "num_attention_heads"))
         self.refused(*plan, "--pp", 33, names=("pp=33 is fixed", "num_hidden_layers, 32"))
         self.refused(*plan, "--explain", "auto", names=("--explain", "auto", "tp=8"))
+        self.refused(*plan, "--recompute", "act,mopy", names=("--recompute", "'mopy'", "core_attn"))
+        self.refused(*plan, "--recompute", "moe_act", names=("moe_act", "no experts"))
+        self.refused(*plan, "--recompute", "act", "--trainer", "worker", names=("modules", "wlb-worker"))
         self.refused(*sim, "--down", "4", names=("--down", "'4'", "from 0 to 3"))
         self.refused(*sim, "--down", "n[3,7]", names=("--down", "'n3'", "names only with --topology"))
         self.refused(*plan, "--head-stages", "all", names=("--head-stages all", "--trainer worker"))
         self.refused(*plan, "--packing", "dynamic", names=("--packing dynamic", "--trainer worker"))
+        self.refused(*plan, "--tp-halves", 4096, names=("--tp-halves 4096", "--trainer worker"))
         for command in (plan, (*sim, "--layout", "tp=8,dp=4")):
             self.refused(*command, "--trainer", "worker", "--zero-stage", 3, names=("--zero-stage 3", "stage 1"))
 

@@ -173,11 +173,77 @@ static void a_file_may_say_that_rows_go_once_to_each_node(void **state)
 	                               "\"rows_by_node\": true, \"sources\": {\"rows_by_node\": \"a\",", &trainer,
 	                               &error),
 	                 0);
-	assert_true(trainer.cost.rows_by_node);
+	assert_true(trainer.cost.rows_by_node && !trainer.cost.weighted_experts);
+	assert_int_equal(parse_changed("\"sources\": {",
+	                               "\"weighted_experts\": true, \"sources\": {\"weighted_experts\": \"a\",",
+	                               &trainer, &error),
+	                 0);
+	assert_true(trainer.cost.weighted_experts);
 	refuses_text("\"sources\": {", "\"rows_by_node\": 1, \"sources\": {\"rows_by_node\": \"a\",",
 	             "rows_by_node must be true or false");
 	refuses_text("\"sources\": {", "\"rows_by_node\": true, \"sources\": {",
 	             "sources must say where rows_by_node is from");
+}
+
+static void a_file_may_name_sets_of_modules(void **state)
+{
+	(void)state;
+	struct wlb_trainer_file trainer;
+	struct wlb_error error = {""};
+	assert_int_equal(wlb_trainer_file_read("pax", &trainer, &error), 0);
+	assert_int_equal(trainer.cost.recompute_sets[0],
+	                 WLB_RECOMPUTE_CORE_ATTN | WLB_RECOMPUTE_LAYERNORM | WLB_RECOMPUTE_ACT);
+	assert_int_equal(trainer.cost.recompute_sets[1], 0);
+	assert_true(trainer.cost.embedding_product);
+	refuses_text("\"sources\": {", "\"recompute\": [\"mopy\"], \"sources\": {\"recompute\": \"a\",",
+	             "recompute: 'mopy': must be none");
+	refuses_text("\"sources\": {", "\"recompute\": [\"full\"], \"sources\": {\"recompute\": \"a\",",
+	             "'full' is tried in any case");
+	refuses_text("\"sources\": {",
+	             "\"recompute\": [\"mlp\",\"mlp\",\"mlp\",\"mlp\",\"mlp\",\"mlp\",\"mlp\"], "
+	             "\"sources\": {\"recompute\": \"a\",",
+	             "at most 6 sets");
+}
+
+static void a_file_may_say_how_rows_and_experts_are_computed(void **state)
+{
+	(void)state;
+	struct wlb_trainer_file trainer;
+	struct wlb_error error = {""};
+	assert_int_equal(parse_changed("\"sources\": {",
+	                               "\"exchange_processors\": 24, \"grouped_experts\": true, \"sources\": {"
+	                               "\"exchange_processors\": \"a\", \"grouped_experts\": \"a\",",
+	                               &trainer, &error),
+	                 0);
+	assert_int_equal(trainer.cost.exchange_processors, 24);
+	assert_true(trainer.cost.grouped_experts && !trainer.cost.fused_experts && !trainer.cost.rows_by_rank);
+	refuses_text("\"sources\": {", "\"exchange_processors\": 1.5, \"sources\": {\"exchange_processors\": \"a\",",
+	             "exchange_processors must be a whole number");
+	refuses_text("\"sources\": {", "\"exchange_processors\": 1e9, \"sources\": {\"exchange_processors\": \"a\",",
+	             "exchange_processors must be a number from 0 to 1024");
+	assert_int_equal(wlb_trainer_file_read("nemo-2026", &trainer, &error), 0);
+	assert_int_equal(trainer.cost.exchange_processors, 32);
+	assert_true(trainer.cost.grouped_experts && trainer.cost.fused_experts && trainer.cost.rows_by_rank);
+	assert_int_equal(wlb_trainer_file_read("automodel", &trainer, &error), 0);
+	assert_true(trainer.cost.grouped_experts && !trainer.cost.fused_experts && trainer.cost.rows_by_rank);
+}
+
+static void a_file_may_say_what_the_optimizer_keeps(void **state)
+{
+	(void)state;
+	struct wlb_trainer_file trainer;
+	struct wlb_error error = {""};
+	assert_int_equal(parse_changed("\"sources\": {", "\"sources\": {", &trainer, &error), 0);
+	assert_true(trainer.cost.optimizer_bytes == 12.0);
+	assert_int_equal(parse_changed("\"sources\": {",
+	                               "\"optimizer_bytes\": 8, \"sources\": {\"optimizer_bytes\": \"a\",", &trainer,
+	                               &error),
+	                 0);
+	assert_true(trainer.cost.optimizer_bytes == 8.0);
+	refuses_text("\"sources\": {", "\"optimizer_bytes\": 13, \"sources\": {\"optimizer_bytes\": \"a\",",
+	             "optimizer_bytes must be a number from 4 to 12");
+	refuses_text("\"sources\": {", "\"optimizer_bytes\": 8, \"sources\": {",
+	             "sources must say where optimizer_bytes is from");
 }
 
 static void each_value_of_a_file_is_checked_and_has_a_source(void **state)
@@ -203,6 +269,9 @@ int main(void)
 		cmocka_unit_test(a_name_that_is_unknown_is_refused_with_those_that_there_are),
 		cmocka_unit_test(each_value_of_a_file_is_checked_and_has_a_source),
 		cmocka_unit_test(a_file_may_say_that_rows_go_once_to_each_node),
+		cmocka_unit_test(a_file_may_name_sets_of_modules),
+		cmocka_unit_test(a_file_may_say_how_rows_and_experts_are_computed),
+		cmocka_unit_test(a_file_may_say_what_the_optimizer_keeps),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -45,14 +45,16 @@ static void options_of_megatron(void **state)
 		read(WORDS("srun", "--ntasks=8", "torchrun", "--nnodes", "4", "--tensor-model-parallel-size=9",
 	                   "a/pretrain_gpt.py", "--pipeline-model-parallel-size=4", "--tensor-model-parallel-size", "2",
 	                   "--tensor-model-parallel-size", "8", "--sequence-parallel", "--no-overlap-p2p-communication",
-	                   "--recompute-granularity", "full", "--recompute-method=block", "--lr", "1e-4", "--data-path",
-	                   "0.5", "a", "0.5", "--attention-backend", "fused", "-x"),
+	                   "--recompute-granularity", "full", "--recompute-modules", "moe_act", "layernorm",
+	                   "--recompute-method=block", "--lr", "1e-4", "--data-path", "0.5", "a", "0.5",
+	                   "--attention-backend", "fused", "-x"),
 	             WLB_WORDS_OF_MEGATRON);
 	has(&w, WLB_SETTING_TP, 8);
 	has(&w, WLB_SETTING_PP, 4);
 	has(&w, WLB_SETTING_SEQUENCE_PARALLEL, 1);
 	has(&w, WLB_SETTING_OVERLAP_PP, 0);
 	has(&w, WLB_SETTING_RECOMPUTE, WLB_RECOMPUTE_FULL);
+	has(&w, WLB_SETTING_RECOMPUTE_MODULES, WLB_RECOMPUTE_LAYERNORM | WLB_RECOMPUTE_MOE_ACT);
 	has(&w, WLB_SETTING_RECOMPUTE_BLOCK, 1);
 	assert_false(wlb_trainer_words_have(&w, WLB_SETTING_CP));
 	assert_int_equal(wlb_trainer_words_value(&w, WLB_SETTING_CP, 5), 5);
@@ -70,7 +72,8 @@ static void overrides_of_nemo(void **state)
 	                   "++model.virtual_pipeline_model_parallel_size=null", "data.global_batch_size=512",
 	                   "model.kv_channels=null", "model.max_seq_length=9", "model.sequence_parallel=False",
 	                   "model.grad_reduce_in_fp32=True", "trainer.devices=8",
-	                   "model.activations_checkpoint_granularity=selective"),
+	                   "model.activations_checkpoint_granularity=selective",
+	                   "model.recompute_modules=[\"mla_up_proj\",'mlp']"),
 	             WLB_WORDS_OF_NEMO);
 	has(&w, WLB_SETTING_TP, 4);
 	has(&w, WLB_SETTING_GLOBAL_BATCH, 512);
@@ -78,6 +81,7 @@ static void overrides_of_nemo(void **state)
 	has(&w, WLB_SETTING_BFLOAT16_GRADIENTS, 0);
 	has(&w, WLB_SETTING_GPUS_PER_NODE, 8);
 	has(&w, WLB_SETTING_RECOMPUTE, WLB_RECOMPUTE_SELECTIVE);
+	has(&w, WLB_SETTING_RECOMPUTE_MODULES, WLB_RECOMPUTE_MLA_UP_PROJ | WLB_RECOMPUTE_MLP);
 	has(&w, WLB_SETTING_INTERLEAVE, 1);
 	assert_false(wlb_trainer_words_have(&w, WLB_SETTING_HEAD_DIM));
 	assert_false(wlb_trainer_words_have(&w, WLB_SETTING_WINDOW));
@@ -118,9 +122,12 @@ static void refusals(void **state)
 	refused(WORDS("--tensor-model-parallel-size=-1"), megatron, "'-1'", "from 1");
 	refused(WORDS("--seq-length", "9999999999"), megatron, "'9999999999'", "from 1 to 1073741824");
 	refused(WORDS("--recompute-granularity", "most"), megatron, "most", "selective|full");
+	refused(WORDS("--recompute-modules", "moe", "mhc"), megatron, "--recompute-modules mhc", "some of core_attn");
+	refused(WORDS("--recompute-modules=full"), megatron, "full", "some of core_attn");
 	refused(WORDS("--sequence-parallel=2"), megatron, "2", "true or false");
 	refused(WORDS("--expert-tensor-parallel-size", "2"), megatron, "expert-tensor", "planned with tp");
-	refused(WORDS("--pipeline-model-parallel-layout", "E"), megatron, "--pipeline-model-parallel-layout", "another number");
+	refused(WORDS("--pipeline-model-parallel-layout", "E"), megatron, "--pipeline-model-parallel-layout",
+	        "another number");
 	refused(WORDS("--yaml-cfg=x.yaml"), megatron, "--yaml-cfg", "files are not read");
 	refused(WORDS("--training.seq_len", "8"), megatron, "--training.seq_len", "add --trainer torchtitan");
 	refused(WORDS("--training.global_batch_size", "8"), megatron, "global_batch_size", "add --trainer torchtitan");

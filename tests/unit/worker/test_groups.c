@@ -15,6 +15,37 @@ enum { RANKS = 8, GROUPS = 5 };
 
 static struct wlb_comm *world;
 
+/* What wlb_groups_open asks of worker/comm: recorded in place of what it does, or done and counted. */
+static struct {
+	int is_on;
+	struct wlb_comm_split *splits; /* of the last call */
+	int count;
+	int split_calls, connect_calls;
+} recorded;
+
+int __real_wlb_comm_split_all(struct wlb_comm *parent, const struct wlb_comm_split *splits, int count,
+                              struct wlb_error *error);
+int __wrap_wlb_comm_split_all(struct wlb_comm *parent, const struct wlb_comm_split *splits, int count,
+                              struct wlb_error *error);
+int __wrap_wlb_comm_split_all(struct wlb_comm *parent, const struct wlb_comm_split *splits, int count,
+                              struct wlb_error *error)
+{
+	recorded.split_calls++;
+	if (!recorded.is_on)
+		return __real_wlb_comm_split_all(parent, splits, count, error);
+	recorded.count = count;
+	memcpy(recorded.splits, splits, (size_t)count * sizeof(*splits));
+	return 0;
+}
+
+int __real_wlb_comm_connect(struct wlb_comm *const *comms, int count, struct wlb_error *error);
+int __wrap_wlb_comm_connect(struct wlb_comm *const *comms, int count, struct wlb_error *error);
+int __wrap_wlb_comm_connect(struct wlb_comm *const *comms, int count, struct wlb_error *error)
+{
+	recorded.connect_calls++;
+	return recorded.is_on ? 0 : __real_wlb_comm_connect(comms, count, error);
+}
+
 static struct wlb_model model_of(int64_t heads, int64_t kv_heads, int tied)
 {
 	return (struct wlb_model){.hidden_size = 8 * heads,
@@ -214,6 +245,80 @@ static void every_group_has_its_members(void **state)
 	(void)state;
 }
 
+/* What opening the groups of a large run takes: the most that a rank does. */
+struct start_up {
+	struct wlb_layout layout; /* tp cp pp dp */
+	int shared_head, dynamic_cp;
+	int splits; /* groups that were opened one after the other when each was split off and connected by itself */
+	int communicators; /* of two ranks or more, all of which are connected side by side */
+	int ids;           /* that it sends to other ranks, one message each */
+};
+
+static const struct start_up large[] = {
+	{{8, 1, 16, 32}, 1, 0, 41, 37, 7 + 31 + 15 + 2 + 1},      /* 4,096 ranks */
+	{{8, 2, 16, 64}, 1, 0, 41, 38, 7 + 1 + 127 + 15 + 2 + 1}, /* 2,048 nodes of 8 */
+	{{8, 2, 1, 1024}, 0, 0, 9, 3, 7 + 1 + 2047},              /* the largest group */
+	/* And with groups of 128, 64 ... 4 ranks and of one. */
+	{{8, 2, 16, 64}, 1, 8, 48, 44, 7 + 1 + 127 + 15 + 2 + 1 + 127 + 63 + 31 + 15 + 7 + 3},
+};
+
+/* Sets sizes[split * ranks + color] and splits[place * count + split] of all places. */
+static void record_all(const struct start_up *run, int ranks, struct wlb_comm_split *splits, int *sizes)
+{
+	struct wlb_error error = {0};
+	const struct wlb_model model = model_of(8, 8, 0);
+	const struct wlb_plan plan = {
+		.layout = run->layout, .shared_head = run->shared_head, .dynamic_cp = run->dynamic_cp};
+	for (int place = 0; place < ranks; place++) {
+		recorded.splits = &splits[place * run->splits];
+		struct wlb_groups *g = wlb_groups_open(world, &plan, place, &model, &error);
+		assert_non_null(g);
+		wlb_groups_close(g);
+		assert_int_equal(recorded.count, run->splits);
+		for (int i = 0; i < run->splits; i++)
+			if (recorded.splits[i].color >= 0)
+				sizes[i * ranks + recorded.splits[i].color]++;
+	}
+}
+
+/* Every rank makes two calls of worker/comm, whatever the layout and the number of ranks. */
+static void check_start_up(const struct start_up *run)
+{
+	const int ranks = wlb_layout_ranks(&run->layout), count = run->splits;
+	struct wlb_comm_split *splits = calloc((size_t)ranks * (size_t)count, sizeof(*splits));
+	int *sizes = calloc((size_t)ranks * (size_t)count, sizeof(*sizes)), most_communicators = 0, most_ids = 0;
+	assert_true(splits != NULL && sizes != NULL);
+	recorded.split_calls = recorded.connect_calls = 0;
+	record_all(run, ranks, splits, sizes);
+	assert_true(recorded.split_calls == ranks && recorded.connect_calls == ranks);
+	for (int place = 0; place < ranks; place++) {
+		int communicators = 0, ids = 0;
+		for (int i = 0; i < count; i++) {
+			const struct wlb_comm_split *split = &splits[place * count + i];
+			int size = split->color >= 0 ? sizes[i * ranks + split->color] : 1;
+			communicators += size > 1;
+			ids += split->key == 0 ? size - 1 : 0;
+		}
+		most_communicators = communicators > most_communicators ? communicators : most_communicators;
+		most_ids = ids > most_ids ? ids : most_ids;
+	}
+	assert_int_equal(most_communicators, run->communicators);
+	assert_int_equal(most_ids, run->ids);
+	free(splits);
+	free(sizes);
+}
+
+static void start_up_is_bounded(void **state)
+{
+	(void)state;
+	if (wlb_comm_size(world) > 1)
+		return; /* the same on each rank: one alone computes it */
+	recorded.is_on = 1;
+	for (size_t i = 0; i < sizeof(large) / sizeof(large[0]); i++)
+		check_start_up(&large[i]);
+	recorded.is_on = 0;
+}
+
 int main(void)
 {
 	struct wlb_error error = {0};
@@ -228,6 +333,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_group_has_its_members),
 		cmocka_unit_test(documents_have_groups_of_every_size),
+		cmocka_unit_test(start_up_is_bounded),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 	wlb_launch_close(launch); /* before MPI, see launch.h */

@@ -177,7 +177,7 @@ static const struct {
 	{0, WLB_FAMILY_OLMO2}, {1, WLB_FAMILY_GEMMA2}, {1, WLB_FAMILY_GEMMA3},
 };
 
-static void check_layout(struct world *w, int tp, int cp)
+static void check_layout(struct world *w, int tp, int cp, int halved_rows)
 {
 	struct wlb_error error = {0};
 	double off = 0.0, off_again = 0.0;
@@ -190,6 +190,7 @@ static void check_layout(struct world *w, int tp, int cp)
 		                                .family = models[i].family,
 		                                .tp = tp,
 		                                .cp = cp,
+		                                .halved_rows = halved_rows,
 		                                .max_tokens = MOST_TOKENS},
 		           &off, &off_again);
 	wlb_comm_close(world);
@@ -199,24 +200,32 @@ static void check_layout(struct world *w, int tp, int cp)
 
 static void tensor_parallel(void **state)
 {
-	check_layout(*state, 2, 1);
+	check_layout(*state, 2, 1, 0);
 }
 
 /* Two ranks hold the same key head. */
 static void tensor_parallel_beyond_the_key_heads(void **state)
 {
-	check_layout(*state, 4, 1);
+	check_layout(*state, 4, 1, 0);
 }
 
 static void context_parallel(void **state)
 {
 	for (int cp = 2; cp <= 4; cp++)
-		check_layout(*state, 1, cp);
+		check_layout(*state, 1, cp, 0);
 }
 
 static void tensor_and_context_parallel(void **state)
 {
-	check_layout(*state, 2, 2);
+	check_layout(*state, 2, 2, 0);
+}
+
+/* Halves that differ, and that some micro-batches are too short for. */
+static void rows_in_halves(void **state)
+{
+	check_layout(*state, 2, 1, 4);
+	check_layout(*state, 4, 1, 1);
+	check_layout(*state, 2, 2, 1);
 }
 
 int main(void)
@@ -239,6 +248,7 @@ int main(void)
 		cmocka_unit_test_prestate(tensor_parallel_beyond_the_key_heads, &w),
 		cmocka_unit_test_prestate(context_parallel, &w),
 		cmocka_unit_test_prestate(tensor_and_context_parallel, &w),
+		cmocka_unit_test_prestate(rows_in_halves, &w),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 	wlb_launch_close(launch); /* before MPI, see launch.h */

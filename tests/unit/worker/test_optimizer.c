@@ -62,8 +62,8 @@ static double update(struct trained *t, int64_t step, double lr, double loss)
 	return t->sums[WLB_CLIP_FACTOR] != 0.0 ? sqrt(t->sums[WLB_SUM_SQUARES]) : NAN;
 }
 
-static struct trained trained_open(struct wlb_comm *comm, const struct wlb_layout *layout, const struct part_case *c,
-                                   double clip_grad)
+static struct trained staged_open(struct wlb_comm *comm, const struct wlb_layout *layout, const struct part_case *c,
+                                  double clip_grad, int zero_stage, int micro_batches)
 {
 	struct wlb_model shape = {
 		.hidden_size = 10,
@@ -80,7 +80,10 @@ static struct trained trained_open(struct wlb_comm *comm, const struct wlb_layou
 		.family = c->family,
 	};
 	struct wlb_error error = {0};
-	struct wlb_plan plan = {.layout = *layout, .interleave = layout->pp > 1 ? c->interleave : 1};
+	struct wlb_plan plan = {.layout = *layout,
+	                        .interleave = layout->pp > 1 ? c->interleave : 1,
+	                        .zero_stage = zero_stage,
+	                        .micro_batches = micro_batches};
 	struct wlb_optimizer_options chosen = options;
 	struct trained t = {.groups = wlb_groups_open(comm, &plan, wlb_comm_rank(comm), &shape, &error)};
 	chosen.clip_grad = clip_grad;
@@ -91,6 +94,12 @@ static struct trained trained_open(struct wlb_comm *comm, const struct wlb_layou
 	t.optimizer = wlb_optimizer_new(t.parameters, t.groups, &chosen, &error);
 	assert_non_null(t.optimizer);
 	return t;
+}
+
+static struct trained trained_open(struct wlb_comm *comm, const struct wlb_layout *layout, const struct part_case *c,
+                                   double clip_grad)
+{
+	return staged_open(comm, layout, c, clip_grad, 1, 1);
 }
 
 static void trained_close(struct trained *t)
@@ -168,6 +177,59 @@ static double first_moment(struct trained *t)
 	                 0);
 	assert_int_equal(device->ops->synchronize(device, &error), 0);
 	return moment;
+}
+
+/* ---- the queue of updates, which the CPU device does not have: what waits for it is noted ---- */
+
+static const struct wlb_ops *noted_ops;
+static struct wlb_queue *of_updates, *waited; /* the last update's, and the one that waited for its end */
+static struct wlb_event *behind_updates;      /* recorded there since */
+
+static void note_adamw(struct wlb_device *of, void *param, void *master, const void *grad, void *m, void *v, int64_t n,
+                       const struct wlb_adamw *settings, const double *factor)
+{
+	of_updates = settings->queue;
+	behind_updates = NULL;
+	noted_ops->adamw(of, param, master, grad, m, v, n, settings, factor);
+}
+
+static void note_record(struct wlb_device *of, struct wlb_event *event, struct wlb_queue *queue)
+{
+	behind_updates = queue != NULL && queue == of_updates ? event : behind_updates;
+	noted_ops->event_record(of, event, queue);
+}
+
+static void note_wait(struct wlb_device *of, struct wlb_queue *queue, struct wlb_event *event)
+{
+	waited = event == behind_updates ? queue : waited;
+	noted_ops->queue_wait(of, queue, event);
+}
+
+/* A copy of what a step has updated waits for the updates, on whichever queue it is. */
+static void a_copy_waits_for_the_updates(void **state)
+{
+	struct wlb_error error = {0};
+	noted_ops = device->ops;
+	struct wlb_ops ops = *noted_ops;
+	ops.adamw = note_adamw;
+	ops.event_record = note_record;
+	ops.queue_wait = note_wait;
+	device->ops = &ops;
+	struct trained t = trained_open(alone, &one_rank.layout, &one_rank, 0.0);
+	struct wlb_queue *copies = ops.queue_new(device, 0, &error);
+	set_gradients(&t, 3.0, -4.0);
+	update(&t, 1, 0.01, 0.0);
+	assert_true(of_updates != NULL && behind_updates != NULL && waited == NULL);
+	double value;
+	const struct wlb_element_range first = {0, 1};
+	assert_int_equal(wlb_optimizer_fetch(t.optimizer, copies, WLB_STATE_FIRST_MOMENTS,
+	                                     t.parameters->chunks[0].tensors[0].q, first, &value, &error),
+	                 0);
+	assert_true(waited == copies);
+	ops.queue_free(device, copies);
+	trained_close(&t);
+	device->ops = noted_ops;
+	(void)state;
 }
 
 static void clipping_scales_what_is_too_long(void **state)
@@ -417,6 +479,98 @@ static void a_layout_updates_as_one_rank(void **state)
 	(void)state;
 }
 
+/* ---- ZeRO stage 2 against stage 1 ---- */
+
+enum { PASSES = 3, IDLE_PASS = 1 };
+
+/* A backward pass; the last rank of a data group has no tokens in the one that is IDLE_PASS, and reports whole chunks.
+ */
+static void one_pass(struct trained *t, const struct part_case *c, int64_t step, int pass, int passes)
+{
+	struct wlb_error error = {0};
+	const struct wlb_parameters *p = t->parameters;
+	int is_idle = pass == IDLE_PASS && wlb_comm_rank(t->groups->data) == wlb_comm_size(t->groups->data) - 1;
+	assert_int_equal(wlb_optimizer_begin_pass(t->optimizer, pass == passes - 1, &error), 0);
+	if (is_idle) {
+		assert_int_equal(wlb_optimizer_chunk_done(t->optimizer, 0, &error), 0);
+		return;
+	}
+	for (int layer = p->chunks[0].layers; layer >= -1; layer--) {
+		backward_of_layer(t, c, 0, layer, step * PASSES + pass);
+		assert_int_equal(wlb_optimizer_layer_done(t->optimizer, 0, layer, &error), 0);
+	}
+}
+
+/* The gradients of all ranks and passes in one. */
+static void all_passes(struct trained *whole, const struct part_case *c, int64_t step, int passes)
+{
+	const struct wlb_parameters *p = whole->parameters;
+	wlb_optimizer_begin(whole->optimizer);
+	for (int pass = 0; pass < passes; pass++)
+		for (int i = 0; i < p->count; i++) {
+			int ranks = c->layout.dp * c->layout.cp - (pass == IDLE_PASS);
+			contribute(p, i, step * PASSES + pass, 0, ranks * copies(c, p->tensors[i].name) - 1);
+		}
+}
+
+static double passes_of(struct trained *t, const struct part_case *c, int64_t step, int passes)
+{
+	wlb_optimizer_begin(t->optimizer);
+	for (int pass = 0; pass < passes; pass++)
+		one_pass(t, c, step, pass, passes);
+	return update(t, step, 0.01, 1.0);
+}
+
+/* What other buckets have left there, padding included, must be in no sum. */
+static void spoil_passing(const struct trained *t)
+{
+	const struct wlb_parameters *p = t->parameters;
+	for (int b = 0; b < p->bucket_count; b++)
+		for (size_t i = 0; i < p->buckets[b].elements && p->buckets[b].is_passing; i++)
+			((double *)p->gradients)[p->buckets[b].gradient_offset + i] = NAN;
+}
+
+static int same_norm_and_weights(const struct trained *a, double norm_a, const struct trained *b, double norm_b)
+{
+	size_t bytes = a->parameters->elements * sizeof(double);
+	return norm_a == norm_b && memcmp(a->parameters->weights, b->parameters->weights, bytes) == 0;
+}
+
+/* With one pass the bits of stage 1, in less memory; with several the sums of all. */
+static void check_stages(const struct part_case *c)
+{
+	if (c->layout.pp > 1 || c->layout.dp * c->layout.cp == 1)
+		return;
+	struct trained first = staged_open(world, &c->layout, c, 5.0, 1, 1);
+	struct trained second = staged_open(world, &c->layout, c, 5.0, 2, 1);
+	struct trained several = staged_open(world, &c->layout, c, 5.0, 2, PASSES);
+	struct trained whole = trained_open(alone, &one_rank.layout, c, 5.0);
+	assert_true(second.parameters->gradient_elements < first.parameters->gradient_elements || c->tied);
+	assert_true(first.parameters->gradient_elements == first.parameters->elements);
+	for (int64_t step = 1; step <= 3; step++) {
+		spoil_passing(&second);
+		spoil_passing(&several);
+		double norms[] = {passes_of(&first, c, step, 1), passes_of(&second, c, step, 1)};
+		assert_true(everywhere(same_norm_and_weights(&first, norms[0], &second, norms[1])));
+		double norm = passes_of(&several, c, step, PASSES);
+		all_passes(&whole, c, step, PASSES);
+		double expected = update(&whole, step, 0.01, 1.0);
+		assert_true(everywhere(fabs(norm / expected - 1.0) < 1e-12 &&
+		                       like_whole(several.parameters, whole.parameters, 0)));
+		assert_true(everywhere(same_weights(&several)));
+	}
+	trained_close(&whole);
+	trained_close(&several);
+	trained_close(&second);
+	trained_close(&first);
+}
+
+static void zero_2_updates_as_zero_1(void **state)
+{
+	for_each_case(check_stages);
+	(void)state;
+}
+
 enum spoilt { SPOILT_MATRIX, SPOILT_NORM, SPOILT_LOSS };
 
 /* A step in which the last rank alone has a gradient or a loss that is not finite. */
@@ -570,12 +724,34 @@ static void check_start(const struct part_case *c)
 		for (int chunk = p->chunk_count - 1; chunk >= 0; chunk--)
 			for (int layer = p->chunks[chunk].layers; layer >= -1; layer--) {
 				assert_int_equal(wlb_reduction_start(&r, chunk, layer, &error), 0);
-				as_expected &= r.started == complete(p, chunk, layer);
-				as_expected &= p->shards == 1 || r.started == 0 || r.requests[r.started - 1] != NULL;
+				as_expected &= r.next == complete(p, chunk, layer);
+				as_expected &= p->shards == 1 || r.next == 0 || r.requests[r.next - 1] != NULL;
 			}
-		as_expected &= r.started == p->bucket_count;
+		as_expected &= r.next == p->bucket_count;
 		assert_int_equal(wlb_reduction_finish(&r, &error), 0);
 	}
+	wlb_reduction_close(&r);
+	assert_true(everywhere(as_expected));
+	trained_close(&t);
+}
+
+/* With ZeRO stage 2, in a pass that others follow: buckets that pass are reduced, and no other. */
+static void check_first_of_two_passes(const struct part_case *c)
+{
+	if (c->layout.pp > 1 || c->layout.dp * c->layout.cp == 1)
+		return;
+	struct wlb_error error = {0};
+	struct trained t = staged_open(world, &c->layout, c, 0.0, 2, 2);
+	const struct wlb_parameters *p = t.parameters;
+	struct wlb_reduction r;
+	int as_expected = 1;
+	assert_int_equal(wlb_reduction_open(&r, p, t.groups, &error), 0);
+	assert_int_equal(wlb_reduction_begin_pass(&r, 0, &error), 0);
+	assert_int_equal(wlb_reduction_start(&r, 0, -1, &error), 0);
+	for (int b = 0; b < p->bucket_count; b++)
+		as_expected &= (r.has_sums[b] || r.requests[b] != NULL) == p->buckets[b].is_passing;
+	assert_int_equal(wlb_reduction_begin_pass(&r, 1, &error), 0);
+	assert_int_equal(wlb_reduction_finish(&r, &error), 0);
 	wlb_reduction_close(&r);
 	assert_true(everywhere(as_expected));
 	trained_close(&t);
@@ -584,6 +760,7 @@ static void check_start(const struct part_case *c)
 static void reductions_start_as_buckets_become_complete(void **state)
 {
 	for_each_case(check_start);
+	for_each_case(check_first_of_two_passes);
 	(void)state;
 }
 
@@ -731,9 +908,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(two_updates_by_hand),
 		cmocka_unit_test(matrices_alone_decay),
+		cmocka_unit_test(a_copy_waits_for_the_updates),
 		cmocka_unit_test(clipping_scales_what_is_too_long),
 		cmocka_unit_test(learning_rate_warms_up_and_decays),
 		cmocka_unit_test(a_layout_updates_as_one_rank),
+		cmocka_unit_test(zero_2_updates_as_zero_1),
 		cmocka_unit_test(what_is_not_finite_changes_nothing),
 		cmocka_unit_test(weights_and_moments_survive_a_checkpoint),
 		cmocka_unit_test(reductions_start_as_buckets_become_complete),

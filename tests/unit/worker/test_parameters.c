@@ -476,12 +476,126 @@ static void a_model_beyond_memory_is_refused_with_its_size(void **state)
 	(void)state;
 }
 
+/* ---- ZeRO stage 2 ---- */
+
+static size_t last_asked_bytes;
+
+/* Of models that the host could not hold only the places are checked. */
+static void *pretend_alloc(struct wlb_device *device, size_t bytes, struct wlb_error *error)
+{
+	(void)device, (void)error;
+	last_asked_bytes = bytes;
+	return malloc(1);
+}
+
+static void pretend_release(struct wlb_device *device, void *memory)
+{
+	(void)device;
+	free(memory);
+}
+
+struct staged_case {
+	struct wlb_layout layout;
+	int64_t hidden, mlp, layers, kv_heads, vocab;
+	int tied;
+	double most_share; /* of the bytes of all gradients */
+};
+
+/* Llama 3 of 8B and 70B, 8B with keys that two ranks have, Llama 3.2 of 1B; layers of which a bucket has two, with one
+ * over; of which it has all; and two layers. */
+static const struct staged_case staged_cases[] = {
+	{{1, 1, 1, 8}, 4096, 14336, 32, 8, 128256, 0, 0.1},  {{8, 2, 1, 4}, 8192, 28672, 80, 8, 128256, 0, 0.03},
+	{{16, 1, 1, 2}, 4096, 14336, 32, 8, 128256, 0, 0.2}, {{1, 1, 1, 64}, 2048, 8192, 16, 8, 128256, 1, 0.4},
+	{{1, 2, 1, 1}, 1024, 2048, 7, 8, 32000, 0, 0.6},     {{1, 1, 1, 2}, 128, 352, 6, 4, 4096, 0, 0.8},
+	{{2, 1, 1, 3}, 4096, 14336, 2, 8, 50000, 1, 1.0},    {{1, 1, 1, 2}, 128, 352, 6, 4, 4096, 1, 1.0},
+};
+
+static int is_apart(const struct wlb_bucket *a, const struct wlb_bucket *b)
+{
+	return a->gradient_offset + a->elements <= b->gradient_offset ||
+	       b->gradient_offset + b->elements <= a->gradient_offset;
+}
+
+/* A bucket is apart from all that are kept, and from the one that is reduced while its gradients are computed. */
+static void check_gradient_places(const struct wlb_parameters *p)
+{
+	const struct wlb_bucket *before = NULL;
+	for (int b = 0; b < p->bucket_count; b++) {
+		const struct wlb_bucket *bucket = &p->buckets[b];
+		assert_true(bucket->gradient_offset % 16 == 0);
+		assert_true(bucket->gradient_offset + bucket->elements <= p->gradient_elements);
+		for (int other = 0; other < b; other++)
+			assert_true((bucket->is_passing && p->buckets[other].is_passing) ||
+			            is_apart(bucket, &p->buckets[other]));
+		assert_true(!bucket->is_passing || before == NULL || is_apart(bucket, before));
+		before = bucket->is_passing ? bucket : before;
+	}
+	for (int i = 0; i < p->count; i++) {
+		const struct wlb_bucket *bucket = &p->buckets[p->tensors[i].bucket];
+		size_t end = end_of(p, i) + p->tensors[i].padding, next = bucket->offset + bucket->elements;
+		for (int other = 0; other < p->count; other++)
+			if (p->tensors[other].offset >= end_of(p, i) && other != i && p->tensors[other].offset < next)
+				next = p->tensors[other].offset;
+		assert_int_equal(end, next);
+	}
+}
+
+static void check_staged(const struct staged_case *c, struct wlb_device *device)
+{
+	const struct wlb_machine machine = {.element_bytes = 4};
+	const struct wlb_plan plan = {.layout = c->layout, .interleave = 1, .micro_batches = 1, .zero_stage = 2};
+	const struct wlb_model shape = {
+		.hidden_size = c->hidden,
+		.intermediate_size = c->mlp,
+		.num_hidden_layers = c->layers,
+		.num_attention_heads = 32,
+		.num_key_value_heads = c->kv_heads,
+		.head_dim = c->hidden / 32,
+		.vocab_size = c->vocab,
+		.max_position_embeddings = 8192,
+		.rope_theta = 1e4,
+		.rms_norm_eps = 1e-5,
+		.tie_word_embeddings = c->tied,
+	};
+	struct wlb_cost_options options;
+	struct wlb_error error = {0};
+	wlb_cost_options_worker(&options, &machine);
+	assert_int_equal(wlb_plan_check(&plan, &shape, &error), 0);
+	struct wlb_parameters *p = wlb_parameters_new(&shape, &plan, &(struct wlb_coordinates){0}, device, &error);
+	assert_non_null(p);
+	check_gradient_places(p);
+	double predicted = wlb_memory_stage_of(&plan, &shape, &machine, &options, 0, 4096, 4096).gradients;
+	double measured = (double)last_asked_bytes, all = 4.0 * (double)p->elements;
+	if (measured / predicted < 0.995 || measured / predicted > 1.005 || measured > c->most_share * all)
+		fail_msg("%lld layers of %lld: %.0f bytes of gradients, %.0f predicted, %.0f of all",
+		         (long long)c->layers, (long long)c->hidden, measured, predicted, all);
+	wlb_parameters_free(p);
+}
+
+static void gradients_pass_through_the_memory_of_two_neighbours(void **state)
+{
+	struct wlb_error error = {0};
+	struct wlb_device *device = wlb_device_open_cpu(WLB_FLOAT32, 1, &error);
+	assert_non_null(device);
+	const struct wlb_ops *own = device->ops;
+	struct wlb_ops ops = *own;
+	ops.alloc = pretend_alloc;
+	ops.release = pretend_release;
+	device->ops = &ops;
+	for (size_t i = 0; i < sizeof(staged_cases) / sizeof(staged_cases[0]); i++)
+		check_staged(&staged_cases[i], device);
+	device->ops = own;
+	wlb_device_close(device);
+	(void)state;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_element_has_one_owner_and_the_whole_models_value),
 		cmocka_unit_test(tensors_have_places_of_their_own),
 		cmocka_unit_test(buckets_come_as_the_backward_pass_completes_them),
+		cmocka_unit_test(gradients_pass_through_the_memory_of_two_neighbours),
 		cmocka_unit_test(what_several_ranks_hold_lies_alike_in_its_bucket),
 		cmocka_unit_test(heads_and_widths_fit_together),
 		cmocka_unit_test(stages_hold_what_their_place_asks_for),

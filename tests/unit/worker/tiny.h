@@ -22,6 +22,7 @@ struct tiny_setup {
 	enum wlb_recompute recompute;
 	int recompute_layers;
 	int slots;
+	int halved_rows;
 	int max_tokens; /* limit of the buffers; 0: TINY_TOKENS */
 };
 

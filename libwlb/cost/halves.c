@@ -1,0 +1,160 @@
+#include "libwlb/cost/halves.h"
+
+#include <math.h>
+
+#include "libwlb/cost/plan_sizes.h"
+
+/* Of one of the four matrices of a layer, [out, in]: its product and that for the gradient of its input, of half the
+ * rows, and that for its own gradient, of all. */
+struct matrix {
+	double forward_s, d_x_s, d_w_s;
+};
+
+/* What work on the device's queue and calls on the links' have taken so far, and how long the device waited. */
+struct queues {
+	double device_s, link_s, waited_s;
+	double gather_s, reduce_s;
+};
+
+static struct matrix matrix_of(const struct wlb_layer_cost *cost, double tokens, double in, double out)
+{
+	const struct wlb_machine *machine = cost->machine;
+	return (struct matrix){
+		.forward_s = wlb_machine_gemm_s(machine, tokens / 2.0, in, out),
+		.d_x_s = wlb_machine_gemm_s(machine, tokens / 2.0, out, in),
+		.d_w_s = wlb_machine_gemm_s(machine, out, tokens, in),
+	};
+}
+
+/* Starts a call behind the work on the device's queue. Returns when it ends. */
+static double start(struct queues *q, double takes_s)
+{
+	q->link_s = fmax(q->link_s, q->device_s) + takes_s;
+	return q->link_s;
+}
+
+static void await(struct queues *q, double end_s)
+{
+	q->waited_s += fmax(0.0, end_s - q->device_s);
+	q->device_s = fmax(q->device_s, end_s);
+}
+
+/* The four matrices: of queries, keys and values, of attention's output, of gate and up, of down. */
+enum { QKV, OUTPUT, GATE_UP, DOWN, MATRICES };
+
+/* `begun`: the ends of the gathers of both halves of the layer's input, then of the next one's. */
+static void forward(struct queues *q, const struct matrix m[MATRICES], double begun[2], int is_again)
+{
+	for (int half = 0; half < 2; half++) {
+		await(q, begun[half]);
+		q->device_s += m[QKV].forward_s;
+	}
+	q->device_s += m[OUTPUT].forward_s;
+	double sum_s = start(q, q->reduce_s);
+	q->device_s += m[OUTPUT].forward_s;
+	await(q, sum_s);
+	double rows_s = start(q, q->gather_s);
+	sum_s = start(q, q->reduce_s);
+	await(q, rows_s);
+	q->device_s += m[GATE_UP].forward_s;
+	await(q, sum_s);
+	rows_s = start(q, q->gather_s);
+	if (!is_again) {
+		q->device_s += m[DOWN].forward_s;
+		sum_s = start(q, q->reduce_s);
+	}
+	await(q, rows_s);
+	q->device_s += m[GATE_UP].forward_s;
+	if (is_again)
+		return;
+	await(q, sum_s);
+	begun[0] = start(q, q->gather_s);
+	q->device_s += m[DOWN].forward_s;
+	await(q, start(q, q->reduce_s));
+	begun[1] = start(q, q->gather_s);
+}
+
+/* Starts the gathers of both halves of what a pass begins with. */
+static void begin(struct queues *q, double begun[2])
+{
+	for (int half = 0; half < 2; half++)
+		begun[half] = start(q, q->gather_s);
+}
+
+/* Attention or MLP: from `begun`, the ends of the gathers of the gradient of what it gave, to `next`, those of the next
+ * one's; NULL: it is not begun yet. `last` is the block's last matrix, before which is what takes between_s, `first`
+ * the first. */
+static void backward(struct queues *q, const struct matrix *first, const struct matrix *last, double between_s,
+                     const double begun[2], double next[2])
+{
+	double sums_s[2], rows_s;
+	for (int half = 0; half < 2; half++) {
+		await(q, begun[half]);
+		q->device_s += last->d_x_s;
+	}
+	start(q, q->gather_s);
+	rows_s = start(q, q->gather_s);
+	q->device_s += between_s + last->d_w_s;
+	for (int half = 0; half < 2; half++) {
+		q->device_s += first->d_x_s;
+		sums_s[half] = start(q, q->reduce_s);
+	}
+	await(q, sums_s[0]);
+	if (next != NULL)
+		next[0] = start(q, q->gather_s);
+	await(q, rows_s);
+	q->device_s += first->d_w_s;
+	await(q, sums_s[1]);
+	if (next != NULL)
+		next[1] = start(q, q->gather_s);
+}
+
+/* Returns what the device waits in the forward pass of a layer between others. */
+static double forward_waits_s(struct queues q, const struct matrix m[MATRICES])
+{
+	double begun[2];
+	begin(&q, begun);
+	forward(&q, m, begun, 0);
+	q.waited_s = 0.0;
+	forward(&q, m, begun, 0);
+	return q.waited_s;
+}
+
+/* The same of the backward pass; `is_full`: of layers that are computed again as a whole, each from its input on. */
+static double backward_waits_s(struct queues q, const struct matrix m[MATRICES], double attention_s, int is_full)
+{
+	double begun[2];
+	begin(&q, begun);
+	for (int layer = 0; layer < 2; layer++) {
+		q.waited_s = 0.0;
+		if (is_full) {
+			begin(&q, begun);
+			forward(&q, m, begun, 1);
+			begin(&q, begun);
+		}
+		backward(&q, &m[GATE_UP], &m[DOWN], 0.0, begun, begun);
+		backward(&q, &m[QKV], &m[OUTPUT], attention_s, begun, is_full ? NULL : begun);
+	}
+	return q.waited_s;
+}
+
+struct wlb_halved_rows wlb_layer_halved_rows(const struct wlb_layer_cost *cost, double tokens, double gather_s,
+                                             double reduce_s, double attention_backward_s)
+{
+	const struct wlb_model *model = cost->model;
+	double tp = cost->plan->layout.tp, hidden = (double)model->hidden_size,
+	       mlp = (double)model->intermediate_size / tp,
+	       queries = (double)(model->num_attention_heads * model->head_dim) / tp;
+	const struct matrix m[MATRICES] = {
+		[QKV] = matrix_of(cost, tokens, hidden, queries + 2.0 * wlb_plan_kv_width(cost->plan, model)),
+		[OUTPUT] = matrix_of(cost, tokens, queries, hidden),
+		[GATE_UP] = matrix_of(cost, tokens, hidden, 2.0 * mlp),
+		[DOWN] = matrix_of(cost, tokens, mlp, hidden),
+	};
+	const struct queues idle = {.gather_s = gather_s, .reduce_s = reduce_s};
+	double backward_s = backward_waits_s(idle, m, attention_backward_s, 0);
+	return (struct wlb_halved_rows){
+		.exposed = {forward_waits_s(idle, m), backward_s},
+		.again_s = backward_waits_s(idle, m, attention_backward_s, 1) - backward_s,
+	};
+}
