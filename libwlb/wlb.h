@@ -1021,6 +1021,13 @@ struct wlb_cost_options {
 	 * them. Those of modules that the model has not are left out. */
 	int32_t recompute_sets[WLB_RECOMPUTE_SETS];
 	int embedding_product; /* 1: the rows of the embedding are a product with a matrix of zeros and ones */
+	/* 1: of a model whose norms have biases, as GPT's, those of the matrices are added, and their gradients summed,
+	 * by operations of their own; 0: by the products, norms and activations beside them. */
+	int biases_apart;
+	/* 1: the layers of a stage are one loop, as of XLA's scan: what their products give is copied into one tensor
+	 * of all layers for the backward pass, but where whole layers are recomputed, and with ZeRO-3 a layer's weights
+	 * are gathered from its beginning on; 0: beside the layer before it. */
+	int looped_layers;
 	int full_attention;    /* 1: FLOPs of utilization count attention to later tokens too, as Megatron-LM does */
 	int unfused_attention; /* 1: attention is products and a softmax of their own, over all pairs, whose scores are
 	                          in memory; with WLB_RECOMPUTE_NONE they are kept for the backward pass */

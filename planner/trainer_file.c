@@ -49,6 +49,8 @@ enum { MEMBERS = sizeof(members) / sizeof(members[0]) };
 static const struct member optional[] = {
 	{"optimizer_bytes", REAL, MEMBER(optimizer_bytes), 4.0, 12.0},
 	{"embedding_product", FLAG, MEMBER(embedding_product), 0.0, 1.0},
+	{"biases_apart", FLAG, MEMBER(biases_apart), 0.0, 1.0},
+	{"looped_layers", FLAG, MEMBER(looped_layers), 0.0, 1.0},
 	{"rows_by_node", FLAG, MEMBER(rows_by_node), 0.0, 1.0},
 	{"rows_by_rank", FLAG, MEMBER(rows_by_rank), 0.0, 1.0},
 	{"grouped_experts", FLAG, MEMBER(grouped_experts), 0.0, 1.0},

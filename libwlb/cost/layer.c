@@ -116,7 +116,20 @@ static const struct product latent[] = {{HIDDEN, LATENT_QUERIES}, {QUERIES_INPUT
                                         {ATTENDED, HIDDEN},       {0}};
 
 /* What only some families have; FP8 has products in 8 bits. */
-enum part { OF_ALL, BIASES, QK_NORMS, FURTHER_NORMS, GATED, UNGATED, EXPERTS, EXPERTS_APART, EXPERTS_SORTED, FP8 };
+enum part {
+	OF_ALL,
+	BIASES,
+	BIASES_APART,
+	QK_NORMS,
+	FURTHER_NORMS,
+	GATED,
+	UNGATED,
+	EXPERTS,
+	EXPERTS_APART,
+	EXPERTS_SORTED,
+	LOOPED,
+	FP8
+};
 
 /* WORKER_TP: wlb-worker where tp is above 1; WORKER_TP_1: where it is 1 */
 enum trainer { EVERY, MEGATRON, WORKER, WORKER_TP, WORKER_TP_1 };
@@ -155,6 +168,11 @@ static const struct stream streams[] = {
 	/* biases of queries, keys and values; norms of queries and keys, which have two passes in either direction */
 	{QUERIES_KEYS_VALUES, 0, 1.0, 2.0, 1.0, WLB_OP_ADD, WLB_OP_SUM_SQUARES, NONE, EVERY, BIASES},
 	{QUERIES_KEYS, 0, 1.0, 3.0, 5.0, WLB_OP_RMSNORM_FORWARD, WLB_OP_RMSNORM_BACKWARD, NONE, EVERY, QK_NORMS},
+	/* biases of all matrices: a sum, where no other follows, and the sum of their gradients */
+	{QUERIES_KEYS_VALUES, 0, 1.0, 2.0, 1.0, WLB_OPERATIONS, WLB_OPERATIONS, WLB_RECOMPUTE_CORE_ATTN, MEGATRON,
+         BIASES_APART},
+	{MLPS, 0, 1.0, 2.0, 1.0, WLB_OPERATIONS, WLB_OPERATIONS, ACTIVATIONS, MEGATRON, BIASES_APART},
+	{HIDDEN, 1, 2.0, 0.0, 1.0, WLB_OPERATIONS, WLB_OPERATIONS, NONE, MEGATRON, BIASES_APART},
 	/* norms after attention and MLP beside those before; wlb-worker adds their results in a sum of its own */
 	{HIDDEN, 1, 2.0, 2.0, 4.0, WLB_OP_RMSNORM_FORWARD, WLB_OP_RMSNORM_BACKWARD, NONE, EVERY, FURTHER_NORMS},
 	{HIDDEN, 1, 2.0, 3.0, 0.0, WLB_OP_ADD, WLB_OPERATIONS, NONE, WORKER_TP_1, FURTHER_NORMS},
@@ -166,6 +184,10 @@ static const struct stream streams[] = {
 	{ROUTED, 0, 2.0, 2.0, 2.0, WLB_OPERATIONS, WLB_OPERATIONS, WLB_RECOMPUTE_MOE, MEGATRON, EXPERTS},
 	{ROUTED, 1, 2.0, 2.0, 2.0, WLB_OPERATIONS, WLB_OPERATIONS, WLB_RECOMPUTE_MOE, MEGATRON, EXPERTS_APART},
 	{ROUTED, 0, 2.0, 2.0, 2.0, WLB_OPERATIONS, WLB_OPERATIONS, WLB_RECOMPUTE_MOE, MEGATRON, EXPERTS_SORTED},
+	/* copies of what products give, but the last, into the stack of all layers */
+	{QUERIES_KEYS_VALUES, 0, 1.0, 2.0, 0.0, WLB_OPERATIONS, WLB_OPERATIONS, NONE, MEGATRON, LOOPED},
+	{HIDDEN, 0, 1.0, 2.0, 0.0, WLB_OPERATIONS, WLB_OPERATIONS, NONE, MEGATRON, LOOPED},
+	{GATES_AND_UPS, 0, 1.0, 2.0, 0.0, WLB_OPERATIONS, WLB_OPERATIONS, NONE, MEGATRON, LOOPED},
 	/* casts to 8 bits, each as fp8_casts: forward of the inputs of products, backward of the gradients of outputs;
          * of latent attention those of what each head has, without those of the narrower rows that it is made of */
 	{HIDDEN, 0, 1.0, 1.0, 1.0, WLB_OPERATIONS, WLB_OPERATIONS, NONE, MEGATRON, FP8},
@@ -428,6 +450,14 @@ static int is_trained_by(const struct wlb_layer_cost *cost, enum trainer trainer
 	return 0;
 }
 
+/* XLA's products add biases in 8 bits alone, and where nothing else reads what they give
+ * (xla/service/gpu/gemm_rewriter.cc, FuseVectorBiasAdd). */
+static int has_biases_apart(const struct wlb_layer_cost *cost)
+{
+	int fused = cost->options->fp8 != WLB_FP8_NONE && cost->plan->recompute == WLB_RECOMPUTE_FULL;
+	return cost->options->biases_apart && wlb_family(cost->model->family)->norm_biases && !fused;
+}
+
 static int has_part(const struct wlb_layer_cost *cost, enum part part)
 {
 	const struct wlb_family_row *family = wlb_family(cost->model->family);
@@ -437,6 +467,8 @@ static int has_part(const struct wlb_layer_cost *cost, enum part part)
 		return 1;
 	case BIASES:
 		return family->qkv_biases;
+	case BIASES_APART:
+		return has_biases_apart(cost);
 	case QK_NORMS:
 		return family->qk_norm != WLB_QK_NORM_NONE;
 	case FURTHER_NORMS:
@@ -451,6 +483,8 @@ static int has_part(const struct wlb_layer_cost *cost, enum part part)
 		return ep > 1 && !cost->options->rows_by_rank;
 	case EXPERTS_SORTED:
 		return ep > 1 && cost->model->num_experts > ep;
+	case LOOPED:
+		return cost->options->looped_layers && cost->plan->recompute != WLB_RECOMPUTE_FULL;
 	case FP8:
 		return cost->options->fp8 != WLB_FP8_NONE;
 	}

@@ -188,6 +188,17 @@ static double copy_gradients_s(const struct wlb_sim *sim, double parameters)
 	return plan->micro_batches > 1 ? 3.0 * cost->gradient_bytes * part / memory : 0.0;
 }
 
+/* Returns of how many like pieces of the weights that a pass gathers the first is waited for: the first layer, or where
+ * layers are a loop the first matrix of each, of queries, keys and values. */
+static double gathered_pieces(const struct wlb_sim *sim, double layers)
+{
+	const struct wlb_model *m = &sim->model;
+	double heads = (double)m->num_attention_heads + 2.0 * (double)m->num_key_value_heads;
+	if (!sim->options.cost.looped_layers)
+		return layers;
+	return (double)wlb_model_layer_matrix_parameters(m) / ((double)(m->hidden_size * m->head_dim) * heads);
+}
+
 /* ZeRO-3 gathers the weights of each layer before it is used, forward and backward; ZeRO-2 and 3 reduce gradients in
  * every micro-batch. PyTorch's FSDP copies what it has gathered into the parameters. */
 static void add_zero_communication(const struct wlb_sim *sim, int32_t stage, int32_t chunk, double layers,
@@ -200,10 +211,12 @@ static void add_zero_communication(const struct wlb_sim *sim, int32_t stage, int
 	double before_s = 0.0, after_s = 0.0, bytes = gathered_bytes(sim, stage, chunk).all;
 	if (plan->zero_stage == 3) {
 		double weights_s = wlb_sim_gather_weights_s(sim, stage, chunk), copy_s = 2.0 * bytes / memory;
+		double pieces = gathered_pieces(sim, layers),
+		       again = plan->recompute == WLB_RECOMPUTE_FULL ? pieces : layers;
 		before_s =
-			copy_s + overlapped_s(sim, cost->overlap_parameters, weights_s, bytes, took->forward_s, layers);
-		after_s = copy_s +
-		          overlapped_s(sim, cost->overlap_parameters, weights_s, bytes, took->backward_s, layers);
+			copy_s + overlapped_s(sim, cost->overlap_parameters, weights_s, bytes, took->forward_s, pieces);
+		after_s =
+			copy_s + overlapped_s(sim, cost->overlap_parameters, weights_s, bytes, took->backward_s, again);
 	}
 	/* The computation that is left to hide the reduction of gradients after the gathering of weights. */
 	double left_s = fmax(0.0, took->backward_s -

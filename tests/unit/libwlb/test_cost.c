@@ -490,6 +490,50 @@ static void rows_of_the_embedding_may_be_a_product(void **state)
 	assert_near(product.backward - rows.backward, wlb_machine_gemm_s(&machine, 16000, 4096, 4096), 1e-9);
 }
 
+/* Asserts that `more` has so many operations more in each direction than `less`, of so many bytes. */
+static void assert_more(const struct wlb_machine *machine, struct wlb_seconds more, struct wlb_seconds less,
+                        double forward_bytes, double backward_bytes, const double *calls)
+{
+	double memory = machine->memory_bytes_per_s;
+	assert_near(more.forward - less.forward, calls[0] * machine->operation_s + forward_bytes / memory, 1e-9);
+	assert_near(more.backward - less.backward, calls[1] * machine->operation_s + backward_bytes / memory, 1e-9);
+}
+
+/* GPT in XLA: sums with the biases of 12,288 and 16,384 columns, and sums of their gradients and of two of 4,096; and
+ * copies of what the products give, but where whole layers are recomputed. */
+static void biases_and_copies_may_be_operations_of_their_own(void **state)
+{
+	(void)state;
+	struct wlb_machine machine = tiled();
+	struct wlb_model model = llama_7b();
+	struct wlb_plan plan = plan_of(1, 1, 1, 1, 1, 1);
+	struct wlb_cost_options usual, biases, looped;
+	wlb_cost_options_init(&usual);
+	biases = looped = usual;
+	biases.biases_apart = looped.looped_layers = 1;
+	model.intermediate_size = 16384;
+	model.family = WLB_FAMILY_NEMOTRON;
+	const struct wlb_layer_cost a = {&model, &machine, &usual, &plan}, b = {&model, &machine, &biases, &plan},
+				    c = {&model, &machine, &looped, &plan};
+	struct wlb_seconds less = wlb_layer_elementwise_s(&a, 1024.0);
+	double row = 2.0 * 1024.0, both = row * (12288.0 + 16384.0);
+	assert_more(&machine, wlb_layer_elementwise_s(&b, 1024.0), less, 2.0 * both, both + row * 8192.0,
+	            (const double[]){2.0, 4.0});
+	assert_more(&machine, wlb_layer_elementwise_s(&c, 1024.0), less, 2.0 * (both + row * 4096.0), 0.0,
+	            (const double[]){3.0, 0.0});
+	plan.recompute = WLB_RECOMPUTE_CORE_ATTN | WLB_RECOMPUTE_ACT;
+	assert_near(wlb_layer_modules_s(&b, 1024.0) - wlb_layer_modules_s(&a, 1024.0),
+	            2.0 * machine.operation_s + 2.0 * both / machine.memory_bytes_per_s, 1e-9);
+	plan.recompute = WLB_RECOMPUTE_FULL;
+	assert_near(wlb_layer_elementwise_s(&c, 1024.0).forward, less.forward, 0.0);
+	assert_true(wlb_layer_elementwise_s(&b, 1024.0).forward > less.forward);
+	usual.fp8 = biases.fp8 = WLB_FP8_DELAYED; /* these products add biases */
+	assert_near(wlb_layer_elementwise_s(&b, 1024.0).forward, wlb_layer_elementwise_s(&a, 1024.0).forward, 0.0);
+	model.family = WLB_FAMILY_LLAMA;
+	usual.fp8 = biases.fp8 = WLB_FP8_NONE;
+	assert_near(wlb_layer_elementwise_s(&b, 1024.0).forward, wlb_layer_elementwise_s(&a, 1024.0).forward, 0.0);
+}
+
 static void count_all(struct wlb_sim_options *options)
 {
 	options->cost.full_attention = 1;
@@ -1198,6 +1242,7 @@ int main(void)
 		cmocka_unit_test(modules_communicate_again),
 		cmocka_unit_test(sets_have_names),
 		cmocka_unit_test(rows_of_the_embedding_may_be_a_product),
+		cmocka_unit_test(biases_and_copies_may_be_operations_of_their_own),
 		cmocka_unit_test(activations_can_be_released),
 		cmocka_unit_test(utilization_has_two_conventions),
 		cmocka_unit_test(a_worker_runs_other_operations),

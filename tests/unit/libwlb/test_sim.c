@@ -403,6 +403,33 @@ static void zero_3_moves_weights_in_every_micro_batch(void **state)
 	free_step(&step);
 }
 
+/* Where layers are a loop, the first matrix of each is waited for, 3 of 12 of GPT's weights, and backward where whole
+ * layers are recomputed; where they are not, the weights of one layer of 32. Long windows hide all others. */
+static void weights_of_looped_layers_are_gathered_when_each_begins(void **state)
+{
+	(void)state;
+	struct wlb_model model = llama_7b();
+	struct wlb_machine machine = h100();
+	struct wlb_plan plan = plan_of(1, 1, 1, 16, 1, 1);
+	struct wlb_sim_options options;
+	int64_t tokens = 65536;
+	struct wlb_step step = equal_step(16, &tokens, 1);
+	model.intermediate_size = 16384;
+	model.family = WLB_FAMILY_NEMOTRON;
+	wlb_sim_options_init(&options, &plan);
+	options.plan.zero_stage = 3;
+	double gather_s = wlb_machine_gather_s(&machine, 16, 8, 0, 2.0 * (double)wlb_model_parameters(&model));
+	for (int full = 0; full < 2; full++) {
+		double passes = 1.0 + full, waited_s = passes * (3.0 / 12.0 - 1.0 / 32.0) * gather_s;
+		options.plan.recompute = full ? WLB_RECOMPUTE_FULL : WLB_RECOMPUTE_CORE_ATTN;
+		options.cost.looped_layers = 0;
+		double ahead_s = simulate(&model, &machine, &options, &step).time.dp_s;
+		options.cost.looped_layers = 1;
+		assert_near(simulate(&model, &machine, &options, &step).time.dp_s - ahead_s, waited_s, 0.01);
+	}
+	free_step(&step);
+}
+
 /* Mixtral over 8 GPUs of a node: two copies of a row go to the ranks of their experts and come back, in both
  * directions, and gradients of experts are of fewer ranks. With tp 2, the rows of each expert are gathered once they
  * have arrived.
@@ -689,6 +716,7 @@ int main(void)
 		cmocka_unit_test(full_recomputation_adds_a_forward_pass),
 		cmocka_unit_test(owners_of_tensors_have_a_collective_for_each),
 		cmocka_unit_test(zero_3_moves_weights_in_every_micro_batch),
+		cmocka_unit_test(weights_of_looped_layers_are_gathered_when_each_begins),
 		cmocka_unit_test(rows_go_to_the_ranks_of_their_experts),
 		cmocka_unit_test(bad_plans_and_steps_are_refused),
 		cmocka_unit_test(a_refused_step_leaves_the_timeline),

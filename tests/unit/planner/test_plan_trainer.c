@@ -194,7 +194,7 @@ static void a_file_may_name_sets_of_modules(void **state)
 	assert_int_equal(trainer.cost.recompute_sets[0],
 	                 WLB_RECOMPUTE_CORE_ATTN | WLB_RECOMPUTE_LAYERNORM | WLB_RECOMPUTE_ACT);
 	assert_int_equal(trainer.cost.recompute_sets[1], 0);
-	assert_true(trainer.cost.embedding_product);
+	assert_true(trainer.cost.embedding_product && trainer.cost.biases_apart && trainer.cost.looped_layers);
 	refuses_text("\"sources\": {", "\"recompute\": [\"mopy\"], \"sources\": {\"recompute\": \"a\",",
 	             "recompute: 'mopy': must be none");
 	refuses_text("\"sources\": {", "\"recompute\": [\"full\"], \"sources\": {\"recompute\": \"a\",",
