@@ -94,9 +94,9 @@ def simulation_goals(sim):
     published = float(means["greedy, adaptive (as published)"])
     ours = float(means["balanced, dynamic"])
     above = re.search(r"balanced and dynamic is ([0-9.]+)% faster", sim).group(1)  # computed before rounding
-    hidden = next(row for rows in tables(sim) for row in rows if row[""].startswith("all context-parallel"))["dynamic beside published"]
+    hidden = next(row for rows in tables(sim) for row in rows if row[""].startswith("context-parallel communication beside"))["dynamic beside published"]
     yield ("simulator: mean speed-up over plain 4D, 550M to 70B, 64K and 128K, 32 to 256 H100", "1",
-           f"{published:.3f} simulated, 1.23 published", f"{ours:.3f}: {above}% above, {hidden} where context communication is hidden",
+           f"{published:.3f} simulated, 1.23 published", f"{ours:.3f}: {above}% above, {hidden} where context communication is beside attention",
            "within 0.05 of 1.23; ours >= 5% above", verdict(abs(published - 1.23) <= 0.05 and ours >= 1.05 * published))
     step = float(re.search(r"16,384 GPUs.*: ([0-9.]+) s of one core", sim).group(1))
     plans = [float(seconds) for seconds in re.findall(r"2,048 nodes.*?: ([0-9.]+) s of one core", sim)]
