@@ -368,9 +368,12 @@ enum wlb_strategy {
 	WLB_STRATEGY_GREEDY,   /* WLB-LLM (Wang et al., OSDI 2025): queues above 1/4 and 1/2 of the window */
 	WLB_STRATEGY_FIXED,    /* equal lengths, work assigned greedily; cuts documents, delays none */
 	WLB_STRATEGY_PLAIN,    /* concatenate and cut */
+	WLB_STRATEGY_DYNAMIC, /* all documents of the batch, none delayed, none cut to equal lengths: for wlb_dynamic_cp
+	                       */
 };
 
-/* "balanced", "greedy", "fixed", "plain"; parse returns -1 with the value and the choices for any other text. */
+/* "balanced", "greedy", "fixed", "plain", "dynamic"; parse returns -1 with the value and the choices for any other
+ * text. */
 const char *wlb_strategy_name(enum wlb_strategy strategy);
 int wlb_strategy_parse(const char *text, enum wlb_strategy *strategy, struct wlb_error *error);
 
@@ -447,7 +450,8 @@ void wlb_packer_set_micro_batches(struct wlb_packer *packer, int32_t micro_batch
  * `cuts` counts; no stream of the tested kinds needs it. (The bound always holds: the spans that are due arrived in one
  * batch, at most N * seq_length tokens, and fit when they are cut.) A step targets at least a quarter of the tokens
  * that arrived with it, and is never empty while tokens are held.
- * greedy has no such bound. fixed and plain hold nothing.
+ * greedy has no such bound. fixed, plain and dynamic hold nothing; a micro-batch of dynamic may have all tokens of the
+ * step.
  * A batch without tokens marks the end of the data: the step takes all held tokens that fit; repeat it until none are
  * held. */
 const struct wlb_step *wlb_packer_next(struct wlb_packer *packer, const struct wlb_span *batch, size_t count,
@@ -502,6 +506,59 @@ struct wlb_place {
 int wlb_dynamic_cp(const struct wlb_model *model, const int64_t *tokens, size_t count, int32_t ranks,
                    int32_t micro_batches, int64_t max_tokens, struct wlb_place *places, struct wlb_load *loads,
                    struct wlb_error *error);
+
+/* Returns the next smaller number of ranks that a document may be on: the greatest power of two below `ranks`, which is
+ * above 1. From all ranks down to 1 there are at most WLB_DYNAMIC_CP_SIZES. */
+enum { WLB_DYNAMIC_CP_SIZES = 22 };
+int32_t wlb_dynamic_cp_smaller(int32_t ranks);
+
+/* What ranks have memory for in a micro-batch. */
+struct wlb_rank_space {
+	int32_t ranks;       /* cp x dp */
+	int32_t key_ranks;   /* a rank exchanges keys of at most so many times rank_tokens; 1 to ranks */
+	int64_t rank_tokens; /* most tokens on a rank, 0 to 2^60 / key_ranks */
+};
+
+/* Steps of at most `windows` x seq_length tokens, in documents of at most seq_length, over dp replicas of cp ranks. The
+ * limit of a micro-batch is that of one replica's share, cp x rank_tokens; a micro-batch is one of all replicas.
+ *
+ * Returns the least number of micro-batches that hold every such step where that limit is max_tokens, at least
+ * seq_length. Where a document of t tokens fits in none of M micro-batches of at most K = dp x max_tokens, each holds
+ * more than K - t: more than K - seq_length. Where the longest are assigned first, each also holds a document of at
+ * least t, so that it holds more than K / 2 whatever t is. */
+int64_t wlb_dynamic_cp_micro_batches_min(int32_t dp, int64_t max_tokens, int64_t seq_length, int64_t windows);
+
+/* Returns the least limit with which micro-batches of `windows` for each replica hold every step: all replicas together
+ * have space for one window more. */
+int64_t wlb_dynamic_cp_max_tokens(int32_t dp, int64_t seq_length, int64_t windows);
+
+/* Returns key_ranks: the least number, of those that a document may be on and at least cp, on whose groups all
+ * documents of every step fit in micro_batches, and whose ranks have space for four windows. */
+int32_t wlb_dynamic_cp_key_ranks(const struct wlb_layout *layout, int64_t rank_tokens, int32_t micro_batches,
+                                 int64_t seq_length, int64_t windows);
+
+struct wlb_placement {
+	const struct wlb_place *places; /* of each document */
+	const struct wlb_load *loads;   /* as those of wlb_dynamic_cp */
+	/* 1: each document is on a group of key_ranks ranks, over which all documents of the group together are to be
+	 * divided: each by itself could leave a rank with more tokens than it has space for. */
+	int in_groups;
+};
+
+/* Places the documents of steps as wlb_dynamic_cp does, with work as wlb_packer_options.work returns it, and so that
+ * ranks have equal tokens too. Where it finds no place for one within the space, as happens with few tokens on many
+ * ranks, each is on one of the groups of key_ranks ranks. Equal inputs give equal places. The caller owns work_context,
+ * which must outlive the placer. Threads that share a placer must use a lock. Returns NULL with a message if out of
+ * memory; wlb_placer_free frees it. */
+struct wlb_placer;
+struct wlb_placer *wlb_placer_new(const struct wlb_rank_space *space,
+                                  double (*work)(const void *context, int64_t tokens), const void *work_context,
+                                  struct wlb_error *error);
+void wlb_placer_free(struct wlb_placer *placer);
+
+/* Returns 0, 1 where the documents do not fit, or -1 on an error. The placement is the placer's until its next call. */
+int wlb_placer_place(struct wlb_placer *placer, const int64_t *tokens, size_t count, int32_t micro_batches,
+                     struct wlb_placement *placement, struct wlb_error *error);
 
 /* The same with the rule of Megatron Core's hybrid context parallelism (BalancedCPScheduler,
  * megatron/core/pipeline_parallel/hybrid_cp_schedule.py): a document runs on the least power of two of ranks, or all,
@@ -1087,6 +1144,9 @@ struct wlb_plan {
 	/* 1: every stage computes the head (the product with the vocabulary, the loss, their gradients) of an equal
 	 * share of the rows of each micro-batch; see wlb_plan_pass. 0: the last stage computes all of it. */
 	int32_t shared_head;
+	/* 0: each document is on all cp ranks of a replica. Above 0: on as many of the cp x dp ranks as it needs
+	 * (wlb_dynamic_cp), and a rank of wlb-worker reserves memory for the keys and values of so many. */
+	int32_t dynamic_cp;
 	/* Expert parallelism: the experts of each layer are divided among so many of the dp x cp ranks that would hold
 	 * copies of them; tensor parallelism cuts each (Megatron-LM's --expert-model-parallel-size, with the
 	 * expert-tensor-parallel size that it takes by default). 0 and 1: each rank has all. */
@@ -1097,7 +1157,8 @@ struct wlb_plan {
  * model, layers + account_for_embedding + account_for_loss >= pp x interleave, interleave > 1 only with pp > 1 and
  * micro_batches a multiple of pp (as Megatron-LM requires), zero_stage 0 to 3 (2 and 3 not with pp > 1),
  * recompute passes wlb_recompute_set_check, recompute_layers not negative, shared_head 1 only with pp > 1, ep above 1
- * divides num_experts and dp x cp. Where pp is 1 the two accounts change nothing. */
+ * divides num_experts and dp x cp, dynamic_cp at most dp x cp, which times micro_batches is at most 2^20 then. Where pp
+ * is 1 the two accounts change nothing. */
 int wlb_plan_check(const struct wlb_plan *plan, const struct wlb_model *model, struct wlb_error *error);
 
 /* Peak bytes on each GPU of one pipeline stage. Megatron-LM: weights in use of the machine's element size, gradients of
@@ -1195,7 +1256,8 @@ int64_t wlb_plan_stage_layers(const struct wlb_plan *plan, const struct wlb_mode
 enum wlb_sim_attention {
 	WLB_SIM_SHARDED, /* on all its context-parallel ranks, as `sharding` cuts it */
 	WLB_SIM_DYNAMIC, /* a document on 1, 2, 4 ... cp of them by its work (wlb_dynamic_cp), no rank with more than
-	                    1.25 equal shares of tokens; `sharding` is used where they do not fit */
+	                    1.25 equal shares of tokens; `sharding` is used where they do not fit. With
+	                    plan.dynamic_cp, which needs it, see there */
 	WLB_SIM_HYBRID,  /* by its length (wlb_hybrid_cp), none with more than its equal share of the
 	                    micro-batch's tokens on a rank */
 	WLB_SIM_SERVERS, /* on attention servers (DistCA, arXiv:2510.18121): the GPUs of all stages and replicas share
@@ -1214,7 +1276,8 @@ struct wlb_sim_options {
 	             1 / cp of it; 0: gathered before attention, of which cost.cp_overlap is hidden */
 	int32_t windows; /* of a micro-batch, at least 1: per-sequence sharding cuts each, an equal share of the tokens,
 	                    by itself */
-	int timeline;    /* 1: record the timeline */
+	int64_t rank_tokens; /* with plan.dynamic_cp: most tokens on a rank in a micro-batch; 0: 1.25 equal shares */
+	int timeline;        /* 1: record the timeline */
 	struct wlb_cost_options cost;
 	const int32_t *leaf;    /* switch of each node in rank order, from wlb_topology_order; NULL: all under one */
 	const double *slowdown; /* of each rank of the layout: factor on the time of its computation, >= 1; NULL: 1 */
@@ -1272,7 +1335,9 @@ void wlb_sim_free(struct wlb_sim *sim);
 
 /* Simulates one training step. It holds dp x micro_batches micro-batches; micro-batch j runs on replica j mod dp, as
  * Megatron-LM's sampler assigns them. A step with r x micro_batches micro-batches, r < dp, is a sample: the first r
- * replicas represent all. Discrete events: a pass starts when its stage is free and its input has arrived; 1F1B
+ * replicas represent all. With plan.dynamic_cp a micro-batch is one of all replicas of the step: documents are placed
+ * by wlb_placer_place, whichever micro-batch the step has them in, and all ranks wait for the one with the most work.
+ * Discrete events: a pass starts when its stage is free and its input has arrived; 1F1B
  * (Narayanan et al. 2019) and interleaved 1F1B (Narayanan et al. 2021) over unequal micro-batches. Returns -1 where the
  * number of micro-batches does not match. */
 int wlb_sim_step(struct wlb_sim *sim, const struct wlb_step *step, struct wlb_sim_result *result,
@@ -1347,7 +1412,7 @@ struct wlb_search_options {
 	int32_t zero_stage;            /* 0 to 3, see wlb_plan */
 	struct wlb_cost_options cost;
 	enum wlb_sharding sharding;
-	int dynamic; /* see wlb_sim_options */
+	int dynamic; /* 1: WLB_SIM_DYNAMIC, see wlb_sim_options; plans of wlb-worker have dynamic_cp */
 	/* Which micro-batch memory is computed for. 1: the longest that the limit allows, for a program that allocates
 	 * it at the start in whole windows (the share is rounded up). 0: the longest that packing makes of the samples.
 	 */

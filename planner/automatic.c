@@ -33,8 +33,8 @@ static int read_lengths(const struct wlb_auto_request *request, struct wlb_lengt
 	return list->total_tokens > 0 ? 0 : wlb_fail(error, "--data-path: %s has no token", path);
 }
 
-static int search(const struct wlb_auto_request *request, const int32_t *ranks_on, struct wlb_length_list *list,
-                  struct wlb_auto *found, struct wlb_error *error)
+static int search(const struct wlb_auto_request *request, int dynamic, const int32_t *ranks_on,
+                  struct wlb_length_list *list, struct wlb_auto *found, struct wlb_error *error)
 {
 	struct wlb_length_stream stream = {.list = list, .repeat = true};
 	struct wlb_search_options options;
@@ -46,6 +46,7 @@ static int search(const struct wlb_auto_request *request, const int32_t *ranks_o
 	options.max_tokens = request->max_tokens;
 	options.least_micro_batches = request->least_micro_batches;
 	options.sharding = request->sharding;
+	options.dynamic = dynamic;
 	options.fixed = request->fixed;
 	options.fixed.ep = 1; /* nothing tells the trainer another */
 	options.charge_limit = request->is_worker;
@@ -62,6 +63,25 @@ static int search(const struct wlb_auto_request *request, const int32_t *ranks_o
 	options.keep = WLB_AUTO_KEEP;
 	found->result = wlb_plan_search(&found->model, &found->machine, &stream, &options, error);
 	return found->result != NULL ? 0 : -1;
+}
+
+/* Searches with dynamic context parallelism, without it, or both, and keeps the shorter step. */
+static int search_all(const struct wlb_auto_request *request, const int32_t *ranks_on, struct wlb_length_list *list,
+                      struct wlb_auto *found, struct wlb_error *error)
+{
+	struct wlb_error unused;
+	int rc = search(request, request->dynamic > 0, ranks_on, list, found, error);
+	if (rc < 0 || request->dynamic >= 0)
+		return rc;
+	struct wlb_search_result *without = found->result;
+	if (search(request, 1, ranks_on, list, found, &unused) == 0 &&
+	    found->result->ranked[0].step_s < without->ranked[0].step_s) {
+		wlb_search_free(without);
+		return 0;
+	}
+	wlb_search_free(found->result);
+	found->result = without;
+	return 0;
 }
 
 /* Of the chosen plan: the forward pass of the step's documents three times, by the peak of its ranks. */
@@ -139,7 +159,7 @@ int wlb_auto_find(const struct wlb_auto_request *request, struct wlb_auto *found
 			found->machine.element_bytes = request->element_bytes;
 		if (request->files_are_read != NULL)
 			request->files_are_read();
-		rc = search(request, ranks_on, &list, found, error);
+		rc = search_all(request, ranks_on, &list, found, error);
 	}
 	if (rc == 0) {
 		found->micro_batch_windows = wlb_auto_windows(&found->result->ranked[0].plan, request->global_batch);

@@ -22,6 +22,7 @@ struct wlb_auto_request {
 	int64_t max_tokens;
 	int32_t least_micro_batches;
 	enum wlb_sharding sharding;
+	int dynamic;                         /* of wlb_search_options; -1: 1 where the step is shorter so, else 0 */
 	int is_worker;                       /* 1: memory and time of wlb-worker; 0: of `trainer` */
 	struct wlb_trainer_file trainer;     /* where is_worker is 0 */
 	int element_bytes;                   /* of weights in use and activations; 0: as the machine has them */

@@ -18,6 +18,8 @@ json_t *wlb_plan_record_candidate(const struct wlb_auto_request *request, const 
 		json_object_set_new(object, "recompute_layers", json_integer(c->plan.recompute_layers));
 	if (object != NULL && c->plan.shared_head)
 		json_object_set_new(object, "head_stages", json_string("all"));
+	if (object != NULL && c->plan.dynamic_cp > 0)
+		json_object_set_new(object, "packing", json_string("dynamic"));
 	if (object != NULL && c->step_s > 0.0)
 		json_object_set_new(object, "step_s", json_real(c->step_s));
 	if (object != NULL && c->missing_bytes > 0.0)

@@ -253,7 +253,7 @@ static void add(struct wlb_seconds *sum, struct wlb_seconds more, double times)
 
 static int gathers_beside_queries(const struct wlb_layer_cost *cost)
 {
-	return is_worker(cost) && cost->plan->layout.cp > 1 && cost->options->cp_overlap.forward > 0.0;
+	return is_worker(cost) && wlb_plan_document_ranks(cost->plan) > 1 && cost->options->cp_overlap.forward > 0.0;
 }
 
 static struct wlb_seconds products_s(const struct wlb_layer_cost *cost, double tokens, const struct product *product)

@@ -258,10 +258,14 @@ static struct wlb_memory megatron_memory(const struct stage_memory *w, int32_t s
 }
 
 /* Bytes of a GPU that a rank does not allocate itself; ranks that talk by MPI run on CPUs. */
-static double runtime_bytes(const struct wlb_layout *l, const struct wlb_machine *machine,
+static double runtime_bytes(const struct wlb_plan *plan, const struct wlb_machine *machine,
                             const struct wlb_cost_options *options)
 {
+	const struct wlb_layout *l = &plan->layout;
 	int communicators = (l->tp > 1) + (l->cp > 1) + (l->pp > 1) + (l->dp * l->cp > 1);
+	/* Those of each other number of ranks that a document may be on. */
+	for (int32_t ranks = plan->dynamic_cp > 0 ? l->dp * l->cp : 1; ranks > 1; ranks = wlb_dynamic_cp_smaller(ranks))
+		communicators += ranks != l->cp;
 	return machine->blocking_messages ? 0.0 : options->context_bytes + (double)COMMUNICATOR_BYTES * communicators;
 }
 
@@ -277,7 +281,7 @@ struct wlb_memory wlb_memory_stage_of(const struct wlb_plan *plan, const struct 
 	memory.allocated = memory.weights + memory.gradients + memory.optimizer + memory.activations + memory.logits +
 	                   memory.buffers;
 	memory.fragmentation = options->fragmentation * memory.allocated;
-	memory.runtime = runtime_bytes(&plan->layout, machine, options);
+	memory.runtime = runtime_bytes(plan, machine, options);
 	memory.reserved = memory.allocated + memory.fragmentation + memory.runtime;
 	return memory;
 }

@@ -117,6 +117,11 @@ int32_t wlb_plan_expert_ranks(const struct wlb_plan *plan)
 	return plan->ep > 1 ? plan->ep : 1;
 }
 
+int32_t wlb_plan_document_ranks(const struct wlb_plan *plan)
+{
+	return plan->layout.cp * (plan->dynamic_cp > 0 ? plan->layout.dp : 1);
+}
+
 /* The experts of the layers on a rank. */
 static double experts_of(const struct wlb_plan *plan, const struct wlb_model *m, struct layers layers)
 {

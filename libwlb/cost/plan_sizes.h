@@ -37,6 +37,9 @@ double wlb_plan_stage_parameters(const struct wlb_plan *plan, const struct wlb_m
 /* Ranks that divide the experts, at least 1. */
 int32_t wlb_plan_expert_ranks(const struct wlb_plan *plan);
 
+/* Ranks that have parts of the documents of a micro-batch, and exchange keys and values, at least 1. */
+int32_t wlb_plan_document_ranks(const struct wlb_plan *plan);
+
 /* Of these parameters, those that only dp x cp / ep ranks hold: the experts, where ep is above 1. */
 double wlb_plan_chunk_experts(const struct wlb_plan *plan, const struct wlb_model *model, int32_t stage, int32_t chunk);
 double wlb_plan_stage_experts(const struct wlb_plan *plan, const struct wlb_model *model, int32_t stage);

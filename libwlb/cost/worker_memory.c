@@ -21,8 +21,11 @@ struct sizes {
 	const struct wlb_model *model;
 	int32_t stage;
 	int is_last;
-	double element, master;     /* bytes of an element in use, and of a statistic or moment */
-	double tokens, rows, share; /* of a micro-batch, of a context-parallel rank, of a tensor-parallel rank of it */
+	double element, master; /* bytes of an element in use, and of a statistic or moment */
+	double rows, share;     /* of a micro-batch on a context-parallel rank, and on a tensor-parallel rank of it */
+	int has_exchanges;      /* of keys and values */
+	double key_ranks;       /* for whose keys and values there is memory */
+	double keys;            /* tokens of a rank's documents on all their ranks */
 	double hidden, q, kv, mlp, vocab; /* widths on a tensor-parallel rank; hidden_size is whole */
 	double heads;
 	double groups; /* of queries and keys that are normed */
@@ -55,7 +58,8 @@ static double norm_groups(const struct wlb_plan *plan, const struct wlb_model *m
 static struct sizes sizes_of(const struct wlb_plan *plan, const struct wlb_model *m, double element_bytes,
                              int32_t stage, int64_t tokens)
 {
-	double tp = (double)plan->layout.tp, share = ceil(ceil((double)tokens / plan->layout.cp) / tp);
+	double tp = (double)plan->layout.tp, rank_tokens = ceil((double)tokens / plan->layout.cp);
+	double share = ceil(rank_tokens / tp), key_ranks = plan->dynamic_cp > 0 ? plan->dynamic_cp : plan->layout.cp;
 	return (struct sizes){
 		.plan = plan,
 		.model = m,
@@ -63,9 +67,11 @@ static struct sizes sizes_of(const struct wlb_plan *plan, const struct wlb_model
 		.is_last = stage == plan->layout.pp - 1,
 		.element = element_bytes,
 		.master = fmax(element_bytes, 4.0),
-		.tokens = (double)tokens,
 		.rows = share * tp,
 		.share = share,
+		.has_exchanges = wlb_plan_document_ranks(plan) > 1,
+		.key_ranks = key_ranks,
+		.keys = plan->dynamic_cp > 0 ? key_ranks * rank_tokens : (double)tokens,
 		.hidden = (double)m->hidden_size,
 		.q = (double)(m->num_attention_heads * m->head_dim) / tp,
 		.kv = wlb_plan_kv_width(plan, m),
@@ -93,7 +99,7 @@ static double kept_bytes(const struct sizes *s)
 /* Bytes that each layer keeps only where nothing is computed again. */
 static double recomputed_bytes(const struct sizes *s)
 {
-	double gathered = s->plan->layout.cp > 1 ? 2.0 * s->tokens * s->kv : 0.0;
+	double gathered = s->has_exchanges ? 2.0 * s->keys * s->kv : 0.0;
 	double norms = s->norms_before ? 2.0 * s->share * s->hidden : 0.0;
 	return s->element * (norms + gathered);
 }
@@ -165,8 +171,8 @@ static double buffer_bytes(const struct sizes *s)
 	double elements = s->share * s->hidden; /* the gradient of a norm's output */
 	if (l->tp > 1)                          /* gathered input of a product, and what is scattered after it */
 		elements += 2.0 * s->rows * s->hidden;
-	if (l->cp > 1) /* gradients of all keys and values, and as they are exchanged */
-		elements += 2.0 * s->kv * (fmax(s->tokens, s->rows) + l->cp * s->rows);
+	if (s->has_exchanges) /* gradients of all keys and values, and as they are exchanged */
+		elements += 2.0 * s->kv * (fmax(s->keys, s->rows) + s->key_ranks * s->rows);
 	if (s->is_last) /* of the last norm */
 		elements += s->share * s->hidden;
 	if (s->plan->shared_head) /* rows of the head and their gradients */

@@ -159,6 +159,12 @@ int wlb_plan_check(const struct wlb_plan *plan, const struct wlb_model *model, s
 		return refuse_plan(plan, "recompute_layers must not be negative", error);
 	if (plan->shared_head < 0 || plan->shared_head > 1 || (plan->shared_head == 1 && l->pp == 1))
 		return refuse_plan(plan, "shared_head must be 0 or 1, and 1 only with pp above 1", error);
+	if (plan->dynamic_cp < 0 || plan->dynamic_cp > l->dp * l->cp ||
+	    (plan->dynamic_cp > 0 && (double)plan->micro_batches * l->dp * l->cp > 1 << 20))
+		return refuse_plan(plan,
+		                   "dynamic_cp must be from 0 to dp x cp, and above 0 micro_batches x dp x cp at most "
+		                   "1048576",
+		                   error);
 	if (plan->ep < 0 || (plan->ep > 1 && (model->num_experts == 0 || model->num_experts % plan->ep != 0 ||
 	                                      l->dp * l->cp % plan->ep != 0)))
 		return refuse_plan(plan, "ep must divide num_experts and dp x cp, and be 1 without experts", error);

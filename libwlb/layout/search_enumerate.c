@@ -1,4 +1,5 @@
 /* Enumerates every plan that the machine and the model allow. */
+#include <math.h>
 #include <stdlib.h>
 
 #include "libwlb/capacity.h"
@@ -32,6 +33,21 @@ static int32_t held(int32_t fixed, int64_t otherwise)
 	return fixed > 0 ? fixed : (int32_t)otherwise;
 }
 
+/* Sets how wlb-worker's ranks divide documents where each is on as many as it needs. */
+static void place_documents(const struct wlb_search *search, double windows, struct wlb_candidate *c)
+{
+	const struct wlb_search_options *options = &search->options;
+	const struct wlb_layout *l = &c->plan.layout;
+	int64_t all = options->global_batch * options->seq_length, whole = (int64_t)ceil(windows - 1e-9);
+	int64_t least = wlb_dynamic_cp_max_tokens(l->dp, options->seq_length, whole);
+	if (options->max_tokens == 0 && c->micro_batch_tokens < least)
+		c->micro_batch_tokens = least;
+	c->micro_batch_tokens = c->micro_batch_tokens < all ? c->micro_batch_tokens : all;
+	c->plan.dynamic_cp =
+		wlb_dynamic_cp_key_ranks(l, (c->micro_batch_tokens + l->cp - 1) / l->cp, c->plan.micro_batches,
+	                                 options->seq_length, options->global_batch);
+}
+
 /* Adds the plan with the least recomputation that fits, or the one with the most where none fits. */
 static int add_plan(struct wlb_search *search, struct wlb_search_plan found, enum wlb_recompute least,
                     struct wlb_error *error)
@@ -44,6 +60,8 @@ static int add_plan(struct wlb_search *search, struct wlb_search_plan found, enu
 		return 0;
 	if (wlb_search_longest(search, windows, &c->micro_batch_tokens, error) < 0)
 		return -1;
+	if (wlb_search_places(options))
+		place_documents(search, windows, c);
 	wlb_search_recompute(search, least, c);
 	if (c->missing_bytes == 0.0)
 		wlb_search_bound(search, &found);
@@ -69,8 +87,11 @@ static int32_t micro_batches_of(const struct wlb_search_options *options, const 
 {
 	int32_t dp = plan->layout.dp, pp = plan->layout.pp;
 	int32_t m = divide_up(divide_up(options->global_batch, dp), windows);
-	int32_t least = divide_up(options->least_micro_batches, dp);
-	m = m > least ? m : least;
+	int64_t least = divide_up(options->least_micro_batches, dp);
+	if (wlb_search_places(options) && options->max_tokens > 0)
+		least = wlb_dynamic_cp_micro_batches_min(dp, options->max_tokens, options->seq_length,
+		                                         options->global_batch);
+	m = m > least ? m : (int32_t)least;
 	return plan->interleave > 1 ? divide_up(m, pp) * pp : m;
 }
 

@@ -9,6 +9,9 @@
  * longer micro-batches are, the less they differ. And the longest that a packer takes. */
 enum { MEASURED_MICRO_BATCHES = 64, MEASURED_WINDOWS = 1024, PACKED_TOKENS_MAX = 1 << 30 };
 
+/* The simulator places the documents again, in all micro-batches: what these have of them has no limit. */
+static const int64_t PLACED_TOKENS = (int64_t)1 << 60;
+
 static double wanted_tokens(const struct wlb_search *search, const struct wlb_search_draw *draw)
 {
 	return draw->windows * draw->fill * (double)search->options.seq_length * draw->bins;
@@ -175,7 +178,7 @@ static int pack_with_cuts(const struct wlb_search *search, int64_t limit, struct
 static int pack(const struct wlb_search *search, struct wlb_search_packing *packing)
 {
 	const struct wlb_search_draw *of = &packing->of;
-	int64_t limit = wlb_search_limit(search, of->windows);
+	int64_t limit = wlb_search_places(&search->options) ? PLACED_TOKENS : wlb_search_limit(search, of->windows);
 	if (take_documents(search, wanted_tokens(search, of), packing) < 0)
 		return -1;
 	if (wlb_pack_balanced(&search->model, packing->tokens, packing->count, of->bins, limit, packing->bin_of,

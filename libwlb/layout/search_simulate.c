@@ -98,9 +98,10 @@ static int32_t ranks_of_node(const struct wlb_search *search, const struct wlb_p
 	return search->most_usable / plan->layout.tp * plan->layout.tp;
 }
 
-static struct wlb_sim *new_sim(const struct wlb_search *search, const struct wlb_plan *plan, int32_t micro_batches,
+static struct wlb_sim *new_sim(const struct wlb_search *search, const struct wlb_candidate *c, int32_t micro_batches,
                                const int32_t *leaf, struct wlb_error *error)
 {
+	const struct wlb_plan *plan = &c->plan;
 	struct wlb_machine machine = search->machine;
 	struct wlb_sim_options options;
 	machine.gpus_per_node = ranks_of_node(search, plan);
@@ -111,6 +112,8 @@ static struct wlb_sim *new_sim(const struct wlb_search *search, const struct wlb
 	options.leaf = leaf;
 	options.timeline = 0;
 	options.plan.micro_batches = micro_batches;
+	if (plan->dynamic_cp > 0)
+		options.rank_tokens = (c->micro_batch_tokens + plan->layout.cp - 1) / plan->layout.cp;
 	return wlb_sim_new(&search->model, &machine, &options, error);
 }
 
@@ -146,7 +149,7 @@ int wlb_search_simulate(struct wlb_search *search, struct wlb_candidate *c, stru
 	int32_t *leaf = leaves_of(search, &c->plan, ranks_of_node(search, &c->plan));
 	if (leaf == NULL)
 		return wlb_fail(error, "out of memory for the switches of %d nodes", search->options.nodes);
-	struct wlb_sim *sim = new_sim(search, &c->plan, micro_batches, leaf, error);
+	struct wlb_sim *sim = new_sim(search, c, micro_batches, leaf, error);
 	int rc = sim != NULL ? simulate_draws(search, c, micro_batches, sim, error) : -1;
 	wlb_sim_free(sim);
 	free(leaf);

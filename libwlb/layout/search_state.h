@@ -96,6 +96,12 @@ struct wlb_search {
 	size_t dropped; /* plans that do not fit, beyond those of their layout that a result can have */
 };
 
+/* Returns 1 where micro-batches are of all replicas, whose ranks each document is on as many of as it needs. */
+static inline int wlb_search_places(const struct wlb_search_options *options)
+{
+	return options->dynamic && options->cost.trainer == WLB_COST_WORKER;
+}
+
 /* -- search_fixed.c -- */
 /* Returns 0, or -1 with the value and the rule where no plan can have what is fixed. The nodes must have been read. */
 int wlb_search_check_fixed(const struct wlb_search *search, struct wlb_error *error);

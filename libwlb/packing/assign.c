@@ -16,6 +16,11 @@ int wlb_work_check(double work, int64_t tokens, const char *what, int64_t number
 	                (long long)number, (long long)tokens, work);
 }
 
+double wlb_assignment_flops(const void *model, int64_t tokens)
+{
+	return wlb_cost_document(model, tokens);
+}
+
 int wlb_max_tokens_check(int64_t max_tokens, struct wlb_error *error)
 {
 	if (max_tokens >= 0 && max_tokens <= most_tokens)

@@ -38,6 +38,9 @@ struct wlb_assignment {
  * that calls the span `what` `number`. */
 int wlb_work_check(double work, int64_t tokens, const char *what, int64_t number, struct wlb_error *error);
 
+/* wlb_cost_document of a struct wlb_model, as a function of work. */
+double wlb_assignment_flops(const void *model, int64_t tokens);
+
 /* Returns 0 where bins may have this limit, -1 with the value and the rule otherwise. */
 int wlb_max_tokens_check(int64_t max_tokens, struct wlb_error *error);
 

@@ -80,15 +80,10 @@ int wlb_balancer_pack(struct wlb_balancer *balancer, const int64_t *tokens, size
 	return rc;
 }
 
-static double flops(const void *model, int64_t tokens)
-{
-	return wlb_cost_document(model, tokens);
-}
-
 int wlb_pack_balanced(const struct wlb_model *model, const int64_t *tokens, size_t count, int32_t bins,
                       int64_t max_tokens, int32_t *bin_of, struct wlb_error *error)
 {
-	struct wlb_balancer once = {.work = flops, .work_context = model};
+	struct wlb_balancer once = {.work = wlb_assignment_flops, .work_context = model};
 	int rc = wlb_balancer_pack(&once, tokens, count, bins, max_tokens, bin_of, error);
 	wlb_assignment_free(&once.assignment);
 	return rc == 0 ? 0 : -1;

@@ -6,6 +6,8 @@
  * have the same load when its documents are assigned, no rank waits inside a group, and two groups that share ranks run
  * in the same order on all of them.
  */
+#include "libwlb/packing/dynamic_cp.h"
+
 #include "libwlb/packing/assign.h"
 
 #include <math.h>
@@ -13,8 +15,18 @@
 #include <string.h>
 
 /* A document's part on one rank is at most this share of a rank's mean work, halved until the ranks are equal. */
-enum { HALVINGS_MAX = 4 };
+enum { HALVINGS_MAX = 4, DOES_NOT_FIT = 1 };
 static const double equal_enough = 1.004;
+
+/* Documents of equal work, as many as ranks, have the mean work but for the rounding of its sum. */
+static const double rounding = 1.0 + 1e-9;
+
+/* Where work is predicted seconds, attention's may be wrong by about this share, beside those of all else, which are
+ * proportional to tokens: ranks that have equal tokens too are equal nevertheless. */
+static const double wrong_share = 0.25;
+
+/* Unequal tokens, whatever they are, count less than work that is so far above the mean. */
+static const double most_of_tokens = 0.01;
 
 struct dynamic_cp {
 	struct wlb_assignment assignment; /* its bins are the slots, one for each rank of each micro-batch */
@@ -25,6 +37,9 @@ struct dynamic_cp {
 	int32_t micro_batches;
 	int64_t longest_part; /* tokens of a document on one rank */
 	int exchange;         /* 1: documents on one rank are exchanged until the ranks are equal */
+	double tokens_weight; /* of unequal tokens, by unequal work */
+	int64_t most_keys;    /* that a rank exchanges in a micro-batch; 0: any number */
+	int64_t *keys;        /* of each slot; NULL where any number is allowed */
 };
 
 static void dynamic_cp_free(struct dynamic_cp *s)
@@ -32,6 +47,7 @@ static void dynamic_cp_free(struct dynamic_cp *s)
 	wlb_assignment_free(&s->assignment);
 	wlb_bins_free(&s->groups);
 	free(s->places);
+	free(s->keys);
 }
 
 static int dynamic_cp_init(struct dynamic_cp *s, size_t count, int32_t ranks, int32_t micro_batches, int64_t max_tokens)
@@ -55,8 +71,7 @@ static int64_t part_of(int64_t tokens, int32_t ranks)
 	return tokens / ranks + (tokens % ranks > 0);
 }
 
-/* Returns the next smaller size of a group: the greatest power of two below `ranks`. */
-static int32_t smaller_group(int32_t ranks)
+int32_t wlb_dynamic_cp_smaller(int32_t ranks)
 {
 	int32_t power = 1;
 	while (2 * power < ranks)
@@ -68,7 +83,7 @@ static int32_t group_for(const struct dynamic_cp *s, const struct wlb_assigned_s
 {
 	int32_t group = s->ranks;
 	while (group > 1) {
-		int32_t smaller = smaller_group(group);
+		int32_t smaller = wlb_dynamic_cp_smaller(group);
 		if (assigned->work / smaller > most_work || part_of(assigned->span.tokens, smaller) > s->longest_part)
 			break;
 		group = smaller;
@@ -152,36 +167,72 @@ static int assign_singles(struct dynamic_cp *s)
 	return 0;
 }
 
+/* Returns the work of the fullest rank, or what it would be if it were as far above the mean as the weighted tokens of
+ * the rank with the most are. */
+static double fullest_of(const struct dynamic_cp *s)
+{
+	const struct wlb_bins *bins = &s->assignment.bins;
+	double fullest = 0.0, work = 0.0, most = 0.0, tokens = 0.0;
+	for (int32_t b = 0; b < bins->count; b++) {
+		fullest = fmax(fullest, bins->loads[b].work);
+		most = fmax(most, (double)bins->loads[b].tokens);
+		work += bins->loads[b].work / bins->count;
+		tokens += (double)bins->loads[b].tokens / bins->count;
+	}
+	if (s->tokens_weight == 0.0 || tokens == 0.0)
+		return fullest;
+	double unequal = s->tokens_weight * (most / tokens - 1.0);
+	return fmax(fullest, work * (1.0 + most_of_tokens * unequal / (most_of_tokens + unequal)));
+}
+
 /* Assigns all documents, with no part of a document on a rank above `most_work` where there are enough ranks. Returns
- * the work of the fullest rank, or -1 where a document does not fit. */
+ * what fullest_of does, or -1 where a document does not fit. */
 static double assign_all(struct dynamic_cp *s, double most_work)
 {
-	double fullest = 0.0;
 	wlb_bins_reset(&s->assignment.bins);
 	for (size_t i = 0; i < s->count; i++) {
 		s->assignment.spans[i].bin = -1;
 		s->places[i].ranks = group_for(s, &s->assignment.spans[i], most_work);
 	}
-	for (int32_t group = s->ranks; group > 1; group = smaller_group(group))
+	for (int32_t group = s->ranks; group > 1; group = wlb_dynamic_cp_smaller(group))
 		if (select_documents(s, group) && assign_groups(s, group) < 0)
 			return -1.0;
 	select_documents(s, 1);
 	if (assign_singles(s) < 0)
 		return -1.0;
-	for (int32_t b = 0; b < s->assignment.bins.count; b++)
-		fullest = fmax(fullest, s->assignment.bins.loads[b].work);
-	return fullest;
+	return fullest_of(s);
 }
 
-/* Tries larger groups until the work of the ranks is equal; keeps the assignment with the least work on any rank. */
+/* Returns whether a rank would exchange more keys than allowed. Of each document each of its ranks exchanges as many as
+ * its first one has, which has the remainder. */
+static int exceeds_keys(const struct dynamic_cp *s)
+{
+	if (s->keys == NULL)
+		return 0;
+	memset(s->keys, 0, (size_t)s->assignment.bins.count * sizeof(*s->keys));
+	for (size_t i = 0; i < s->count; i++) {
+		const struct wlb_place *place = &s->places[i];
+		int64_t *keys = s->keys + place->micro_batch * s->ranks + place->first_rank;
+		int64_t part = part_of(s->assignment.spans[i].span.tokens, place->ranks);
+		for (int32_t r = 0; r < place->ranks; r++) {
+			if (part > (s->most_keys - keys[r]) / place->ranks)
+				return 1;
+			keys[r] += part * place->ranks;
+		}
+	}
+	return 0;
+}
+
+/* Tries larger groups until the work of the ranks is equal; keeps the assignment with the least work on any rank.
+ * Returns 0 or DOES_NOT_FIT. */
 static int search(struct dynamic_cp *s, struct wlb_place *places, struct wlb_load *loads, struct wlb_error *error)
 {
 	double mean = 0.0, best = -1.0, part = 1.0;
 	for (size_t i = 0; i < s->count; i++)
 		mean += s->assignment.spans[i].work / s->assignment.bins.count;
 	for (int halvings = 0; halvings <= HALVINGS_MAX; halvings++, part /= 2.0) {
-		double fullest = assign_all(s, mean * part);
-		if (fullest < 0.0 || (best >= 0.0 && fullest >= best))
+		double fullest = assign_all(s, mean * part * rounding);
+		if (fullest < 0.0 || (best >= 0.0 && fullest >= best) || exceeds_keys(s))
 			continue;
 		best = fullest;
 		memcpy(places, s->places, s->count * sizeof(*places));
@@ -189,12 +240,13 @@ static int search(struct dynamic_cp *s, struct wlb_place *places, struct wlb_loa
 		if (best <= mean * equal_enough)
 			break;
 	}
-	if (best < 0.0)
-		return wlb_fail(error,
-		                "%zu documents do not fit on %d ranks of %lld tokens in %d micro-batches: "
-		                "raise the number of micro-batches",
-		                s->count, s->ranks, (long long)s->assignment.bins.max_tokens, s->micro_batches);
-	return 0;
+	if (best >= 0.0)
+		return 0;
+	wlb_fail(error,
+	         "%zu documents do not fit on %d ranks of %lld tokens in %d micro-batches: raise the number of "
+	         "micro-batches",
+	         s->count, s->ranks, (long long)s->assignment.bins.max_tokens, s->micro_batches);
+	return DOES_NOT_FIT;
 }
 
 static int check_ranks(int32_t ranks, int32_t micro_batches, struct wlb_error *error)
@@ -215,22 +267,61 @@ static int check_tokens(const int64_t *tokens, size_t count, struct wlb_error *e
 	return 0;
 }
 
+static int weigh(struct dynamic_cp *s, double (*work)(const void *context, int64_t tokens), const void *work_context,
+                 const int64_t *tokens, struct wlb_error *error)
+{
+	for (size_t i = 0; i < s->count; i++) {
+		struct wlb_assigned_span *assigned = &s->assignment.spans[i];
+		*assigned = (struct wlb_assigned_span){.span.tokens = tokens[i], .work = work(work_context, tokens[i])};
+		if (wlb_work_check(assigned->work, tokens[i], "document", (int64_t)i, error) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* Without key_ranks any number of keys may be exchanged. */
+static int assign_by_work(double (*work)(const void *context, int64_t tokens), const void *work_context,
+                          double tokens_weight, const struct wlb_rank_space *space, const int64_t *tokens, size_t count,
+                          int32_t micro_batches, struct wlb_place *places, struct wlb_load *loads,
+                          struct wlb_error *error)
+{
+	struct dynamic_cp dynamic;
+	if (check_ranks(space->ranks, micro_batches, error) < 0 ||
+	    wlb_max_tokens_check(space->rank_tokens, error) < 0 || check_tokens(tokens, count, error) < 0)
+		return -1;
+	if (dynamic_cp_init(&dynamic, count, space->ranks, micro_batches, space->rank_tokens) < 0)
+		return wlb_fail(error, "out of memory while assigning %zu documents to ranks", count);
+	dynamic.tokens_weight = tokens_weight;
+	dynamic.most_keys = space->key_ranks * space->rank_tokens;
+	if (space->key_ranks > 0)
+		dynamic.keys = calloc((size_t)dynamic.assignment.bins.count, sizeof(*dynamic.keys));
+	int rc = 0;
+	if (space->key_ranks > 0 && dynamic.keys == NULL)
+		rc = wlb_fail(error, "out of memory while assigning %zu documents to ranks", count);
+	if (rc == 0)
+		rc = weigh(&dynamic, work, work_context, tokens, error);
+	if (rc == 0)
+		rc = search(&dynamic, places, loads, error);
+	dynamic_cp_free(&dynamic);
+	return rc;
+}
+
+int wlb_dynamic_cp_place(double (*work)(const void *context, int64_t tokens), const void *work_context,
+                         const struct wlb_rank_space *space, const int64_t *tokens, size_t count, int32_t micro_batches,
+                         struct wlb_place *places, struct wlb_load *loads, struct wlb_error *error)
+{
+	return assign_by_work(work, work_context, wrong_share, space, tokens, count, micro_batches, places, loads,
+	                      error);
+}
+
 int wlb_dynamic_cp(const struct wlb_model *model, const int64_t *tokens, size_t count, int32_t ranks,
                    int32_t micro_batches, int64_t max_tokens, struct wlb_place *places, struct wlb_load *loads,
                    struct wlb_error *error)
 {
-	struct dynamic_cp dynamic;
-	if (check_ranks(ranks, micro_batches, error) < 0 || wlb_max_tokens_check(max_tokens, error) < 0 ||
-	    check_tokens(tokens, count, error) < 0)
-		return -1;
-	if (dynamic_cp_init(&dynamic, count, ranks, micro_batches, max_tokens) < 0)
-		return wlb_fail(error, "out of memory while assigning %zu documents to ranks", count);
-	for (size_t i = 0; i < count; i++)
-		dynamic.assignment.spans[i] = (struct wlb_assigned_span){.span.tokens = tokens[i],
-		                                                         .work = wlb_cost_document(model, tokens[i])};
-	int rc = search(&dynamic, places, loads, error);
-	dynamic_cp_free(&dynamic);
-	return rc;
+	const struct wlb_rank_space space = {.ranks = ranks, .rank_tokens = max_tokens};
+	int rc = assign_by_work(wlb_assignment_flops, model, 0.0, &space, tokens, count, micro_batches, places, loads,
+	                        error);
+	return rc == 0 ? 0 : -1;
 }
 
 /* Returns -1 where a document has more than longest_part tokens on each of all ranks. */

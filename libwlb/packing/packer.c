@@ -13,11 +13,14 @@ static const struct {
 	[WLB_STRATEGY_GREEDY] = {"greedy", wlb_packer_greedy},
 	[WLB_STRATEGY_FIXED] = {"fixed", wlb_packer_fixed},
 	[WLB_STRATEGY_PLAIN] = {"plain", wlb_packer_plain},
+	[WLB_STRATEGY_DYNAMIC] = {"dynamic", wlb_packer_dynamic},
 };
 enum { STRATEGIES = sizeof(strategies) / sizeof(strategies[0]) };
 
 /* The initial price of waiting. */
 static const double first_price = 0.2;
+
+static const int64_t any_tokens = (int64_t)1 << 60;
 
 const char *wlb_strategy_name(enum wlb_strategy strategy)
 {
@@ -31,7 +34,7 @@ int wlb_strategy_parse(const char *text, enum wlb_strategy *strategy, struct wlb
 			*strategy = (enum wlb_strategy)i;
 			return 0;
 		}
-	return wlb_fail(error, "strategy \"%s\" is unknown: use balanced, greedy, fixed or plain", text);
+	return wlb_fail(error, "strategy \"%s\" is unknown: use balanced, greedy, fixed, plain or dynamic", text);
 }
 
 void wlb_packer_options_init(struct wlb_packer_options *options, int64_t seq_length, int32_t micro_batches)
@@ -66,11 +69,14 @@ static int check_options(const struct wlb_packer_options *o, struct wlb_error *e
 	return 0;
 }
 
-/* plain and fixed have micro-batches of equal length; the other strategies may make them longer than the window. */
+/* plain and fixed have micro-batches of equal length; balanced and greedy may make them longer than the window. Those
+ * of dynamic have no limit: wlb_dynamic_cp puts the documents on ranks. */
 static int64_t max_tokens_of(const struct wlb_packer_options *o)
 {
 	if (o->strategy == WLB_STRATEGY_PLAIN || o->strategy == WLB_STRATEGY_FIXED)
 		return o->seq_length;
+	if (o->strategy == WLB_STRATEGY_DYNAMIC)
+		return any_tokens;
 	return (int64_t)((double)o->seq_length * o->max_length_ratio);
 }
 

@@ -1,4 +1,4 @@
-/* The baselines of the balanced strategy. */
+/* The strategies beside balanced: its baselines, and dynamic. */
 #include "libwlb/packing/packer_spans.h"
 
 /* Concatenates the batch and cuts it at every multiple of the window, where one micro-batch ends and the next begins.
@@ -36,6 +36,13 @@ void wlb_packer_fixed(struct wlb_packer *packer)
 	rank_all(&packer->assignment);
 	wlb_assignment_place(&packer->assignment, INT64_MAX);
 	wlb_packer_cut_rest(packer, INT64_MAX);
+}
+
+/* Assigns the span with the most work first, to the lightest micro-batch, whatever its tokens. */
+void wlb_packer_dynamic(struct wlb_packer *packer)
+{
+	rank_all(&packer->assignment);
+	wlb_assignment_place(&packer->assignment, INT64_MAX);
 }
 
 /* Adds the N oldest documents of a full queue, which holds those of (over, up_to] tokens, to the step; at the end of

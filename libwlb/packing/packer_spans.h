@@ -46,11 +46,12 @@ void wlb_packer_cut(struct wlb_packer *packer, size_t span, int64_t tokens, int3
  * spans first, until no space is left. */
 void wlb_packer_cut_rest(struct wlb_packer *packer, int64_t arrived_by);
 
-/* The strategies, in packer_balanced.c and, for those with which "balanced" is compared, packer_baselines.c: each sets
+/* The strategies, in packer_balanced.c and packer_baselines.c: each sets
  * the bin of the spans of this step; spans that wait keep bin -1. */
 void wlb_packer_balanced(struct wlb_packer *packer);
 void wlb_packer_greedy(struct wlb_packer *packer);
 void wlb_packer_fixed(struct wlb_packer *packer);
 void wlb_packer_plain(struct wlb_packer *packer);
+void wlb_packer_dynamic(struct wlb_packer *packer);
 
 #endif

@@ -6,6 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Those of the ranks for whose keys there is memory, at most 2^20, are at most what a placer takes. */
+static const int64_t most_rank_tokens = (int64_t)1 << 40;
+
 void wlb_sim_options_init(struct wlb_sim_options *options, const struct wlb_plan *plan)
 {
 	*options = (struct wlb_sim_options){
@@ -30,6 +33,12 @@ static int check_options(const struct wlb_sim_options *options, struct wlb_error
 	if (options->attention > WLB_SIM_SERVERS)
 		return wlb_fail(error, "attention is %d: it must be one of enum wlb_sim_attention",
 		                (int)options->attention);
+	if (options->plan.dynamic_cp > 0 && options->attention != WLB_SIM_DYNAMIC)
+		return wlb_fail(error, "attention is %d: it must be WLB_SIM_DYNAMIC, %d, with dynamic_cp above 0",
+		                (int)options->attention, (int)WLB_SIM_DYNAMIC);
+	if (options->rank_tokens < 0 || options->rank_tokens > most_rank_tokens)
+		return wlb_fail(error, "rank_tokens is %lld: it must be between 0 and %lld",
+		                (long long)options->rank_tokens, (long long)most_rank_tokens);
 	if (options->cost.trainer == WLB_COST_WORKER && options->ring)
 		return wlb_fail(error, "keys and values cannot go around a ring: wlb-worker gathers them");
 	int ranks = wlb_layout_ranks(&options->plan.layout);
@@ -95,20 +104,23 @@ static void set_costs(struct wlb_sim *sim)
 		2.0 * wlb_plan_kv_width(&sim->options.plan, &sim->model) * wlb_machine_element_bytes(&sim->machine);
 }
 
-/* The speed of each stage of each replica is that of its slowest rank. */
+/* The speed of each stage of each replica is that of its slowest rank: of all replicas where a micro-batch is theirs
+ * together. */
 static void set_slowdown(struct wlb_sim *sim)
 {
 	const struct wlb_layout *l = &sim->options.plan.layout;
 	int ranks = wlb_layout_ranks(l), stage = l->tp * l->cp;
-	for (int r = 0; r < ranks; r++)
-		sim->slow[r / stage] =
-			fmax(sim->slow[r / stage], sim->options.slowdown != NULL ? sim->options.slowdown[r] : 1.0);
+	for (int r = 0; r < ranks; r++) {
+		double *slow = &sim->slow[sim->options.plan.dynamic_cp > 0 ? r / stage % l->pp : r / stage];
+		*slow = fmax(*slow, sim->options.slowdown != NULL ? sim->options.slowdown[r] : 1.0);
+	}
 }
 
 static int allocate(struct wlb_sim *sim)
 {
 	const struct wlb_plan *plan = &sim->options.plan;
-	size_t pp = (size_t)plan->layout.pp, cp = (size_t)plan->layout.cp, dp = (size_t)plan->layout.dp;
+	size_t pp = (size_t)plan->layout.pp, dp = (size_t)plan->layout.dp;
+	size_t ranks = (size_t)wlb_plan_document_ranks(plan);
 	size_t passes = wlb_sim_pipeline_passes(plan), m = (size_t)plan->micro_batches;
 	size_t chunks = pp * (size_t)plan->interleave;
 	struct wlb_sim_pipeline *p = &sim->pipeline;
@@ -120,9 +132,10 @@ static int allocate(struct wlb_sim *sim)
 		{&sim->slow, pp * dp, sizeof(*sim->slow)},
 		{&sim->loads, m * dp, sizeof(*sim->loads)},
 		{&sim->layers, chunks, sizeof(*sim->layers)},
-		{&sim->rank_s, cp, sizeof(*sim->rank_s)},
-		{&sim->rank_bytes, cp, sizeof(*sim->rank_bytes)},
-		{&sim->rank_loads, cp, sizeof(*sim->rank_loads)},
+		{&sim->rank_s, ranks, sizeof(*sim->rank_s)},
+		{&sim->rank_bytes, ranks, sizeof(*sim->rank_bytes)},
+		{&sim->rank_keys, ranks, sizeof(*sim->rank_keys)},
+		{&sim->rank_loads, ranks, sizeof(*sim->rank_loads)},
 		{&sim->chunk_start_s, chunks, sizeof(*sim->chunk_start_s)},
 		{&sim->chunk_end_s, chunks, sizeof(*sim->chunk_end_s)},
 		{&sim->events, sim->event_count, sizeof(*sim->events)},
@@ -162,6 +175,7 @@ struct wlb_sim *wlb_sim_new(const struct wlb_model *model, const struct wlb_mach
 		sim->model = *model;
 		sim->machine = *machine;
 		sim->options = *options;
+		sim->ranks = options->plan.layout.cp;
 		sim->pipeline.plan = options->plan;
 		sim->pipeline.overlap_pp = options->cost.overlap_pp;
 	}
@@ -185,11 +199,12 @@ void wlb_sim_free(struct wlb_sim *sim)
 	if (sim == NULL)
 		return;
 	struct wlb_sim_pipeline *p = &sim->pipeline;
+	wlb_placer_free(sim->placer);
 	void *arrays[] = {sim->slow,          sim->loads,       sim->rank_s,      sim->rank_bytes,   sim->rank_loads,
 	                  sim->chunk_start_s, sim->chunk_end_s, sim->events,      sim->tokens,       sim->places,
 	                  p->forward_s,       p->backward_s,    p->forward_end_s, p->backward_end_s, p->send_s,
 	                  p->stage_end_s,     p->next,          p->last_start_s,  p->last_end_s,     p->head_s,
-	                  p->head_send_s,     p->head_end_s,    p->order,         sim->layers};
+	                  p->head_send_s,     p->head_end_s,    p->order,         sim->layers,       sim->rank_keys};
 	for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++)
 		free(arrays[i]);
 	free(sim);

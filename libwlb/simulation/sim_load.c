@@ -7,52 +7,6 @@
 #include <math.h>
 #include <string.h>
 
-/* Dynamic context parallelism: most tokens on a rank, in equal shares of the micro-batch. Memory bounds it. */
-static const double most_rank_share = 1.25;
-
-static void add(struct wlb_seconds *sum, struct wlb_seconds more)
-{
-	sum->forward += more.forward;
-	sum->backward += more.backward;
-}
-
-static void scale(struct wlb_seconds *seconds, double factor)
-{
-	seconds->forward *= factor;
-	seconds->backward *= factor;
-}
-
-static double both(struct wlb_seconds s)
-{
-	return s.forward + s.backward;
-}
-
-/* Returns the seconds of one layer's attention of the queries [from, to) of a document, each of which sees itself and
- * the tokens before it. */
-static struct wlb_seconds attention_s(const struct wlb_sim *sim, double from, double to)
-{
-	return wlb_layer_attention_s(&sim->cost, to - from, to);
-}
-
-/* A document over `ranks` ranks, 2 x ranks chunks, first paired with last: each rank does the same. In a ring it does
- * so in `ranks` pieces, one for the keys of each rank, of as many pairs as the first: the causal attention of its own
- * two chunks (Transformer Engine, context_parallel.py: all queries over one chunk of keys, or one of queries over
- * both). */
-static struct wlb_seconds attention_share_s(const struct wlb_sim *sim, double tokens, int32_t ranks)
-{
-	if (ranks == 1)
-		return attention_s(sim, 0.0, tokens);
-	if (sim->options.ring) {
-		struct wlb_seconds pieces = attention_s(sim, 0.0, tokens / ranks);
-		scale(&pieces, ranks);
-		return pieces;
-	}
-	double chunk = tokens / (2.0 * ranks);
-	struct wlb_seconds sum = attention_s(sim, 0.0, chunk);
-	add(&sum, attention_s(sim, tokens - chunk, tokens));
-	return sum;
-}
-
 /* Adds each rank's attention where 2 x cp equal chunks of each window are paired. */
 static void shard_sequence(struct wlb_sim *sim, size_t count, double tokens)
 {
@@ -69,7 +23,7 @@ static void shard_sequence(struct wlb_sim *sim, size_t count, double tokens)
 			int32_t place = (int32_t)(chunk % (2 * (int64_t)cp)),
 				rank = place < cp ? place : 2 * cp - 1 - place;
 			if (to > begin)
-				add(&sim->rank_s[rank], attention_s(sim, begin - start, to - start));
+				wlb_sim_add(&sim->rank_s[rank], wlb_sim_attention_s(sim, begin - start, to - start));
 			begin = to;
 			if (to == limit && chunk < chunks - 1)
 				chunk++;
@@ -82,7 +36,8 @@ static struct wlb_seconds shard_documents_s(const struct wlb_sim *sim, size_t co
 	struct wlb_seconds sum = {0};
 	for (size_t i = 0; i < count; i++)
 		if (sim->tokens[i] > 0)
-			add(&sum, attention_share_s(sim, (double)sim->tokens[i], sim->options.plan.layout.cp));
+			wlb_sim_add(&sum, wlb_sim_attention_share_s(sim, (double)sim->tokens[i],
+			                                            sim->options.plan.layout.cp));
 	return sum;
 }
 
@@ -103,9 +58,10 @@ static struct sharded choose_sharding(struct wlb_sim *sim, size_t count, double 
 	for (int32_t r = 0; r < cp; r++) {
 		by_sequence.slowest.forward = fmax(by_sequence.slowest.forward, sim->rank_s[r].forward);
 		by_sequence.slowest.backward = fmax(by_sequence.slowest.backward, sim->rank_s[r].backward);
-		add(&by_sequence.mean, (struct wlb_seconds){sim->rank_s[r].forward / cp, sim->rank_s[r].backward / cp});
+		wlb_sim_add(&by_sequence.mean,
+		            (struct wlb_seconds){sim->rank_s[r].forward / cp, sim->rank_s[r].backward / cp});
 	}
-	int documents_sooner = both(documents) <= both(by_sequence.slowest);
+	int documents_sooner = wlb_sim_both(documents) <= wlb_sim_both(by_sequence.slowest);
 	return sim->options.sharding == WLB_SHARDING_ADAPTIVE && documents_sooner ? by_document : by_sequence;
 }
 
@@ -226,7 +182,7 @@ static void add_halved_tp(const struct wlb_sim *sim, struct wlb_sim_load *load, 
  * beside a product as large: the gradient of attention's output), and scatters gradients beside the product that gives
  * the gradient of the weights of attention's output. */
 static void add_communication(const struct wlb_sim *sim, struct wlb_sim_load *load, struct wlb_seconds products,
-                              double rank_tokens, double kv_bytes)
+                              double rank_tokens, const struct wlb_sim_keys *keys)
 {
 	const struct wlb_layout *l = &sim->options.plan.layout;
 	const struct wlb_cost_options *cost = &sim->options.cost;
@@ -242,18 +198,16 @@ static void add_communication(const struct wlb_sim *sim, struct wlb_sim_load *lo
 	double exchange_s = wlb_layer_exchange_s(&sim->cost, rank_tokens, sim->ep_crosses);
 	load->ep = (struct wlb_seconds){exchange_adds_s(sim, exchange_s, load->compute.backward),
 	                                exchange_adds_s(sim, exchange_s, load->compute.forward)};
-	double gather_s = wlb_machine_gather_s(&sim->machine, l->cp, sim->cp_on_node, sim->cp_crosses, kv_bytes);
-	double reduce_s = wlb_machine_reduce_s(&sim->machine, l->cp, sim->cp_on_node, sim->cp_crosses, kv_bytes);
 	struct wlb_overlap hidden = sim->options.ring ? (struct wlb_overlap){1.0, 1.0} : cost->cp_overlap;
 	double later = (l->cp - 1.0) / l->cp; /* of the keys, which arrive beside attention over others */
-	double cp_s = exposed_s(gather_s, later * load->attention.forward, hidden.forward);
-	double back_s = exposed_s(gather_s + reduce_s, later * load->attention.backward, hidden.backward);
+	double cp_s = exposed_s(keys->gather_s, later * load->attention.forward, hidden.forward);
+	double back_s = exposed_s(keys->gather_s + keys->reduce_s, later * load->attention.backward, hidden.backward);
 	if (worker) {
-		cp_s = exposed_s(gather_s, wlb_layer_queries_s(&sim->cost, rank_tokens), hidden.forward);
-		back_s = exposed_s(reduce_s, wlb_layer_output_d_w_s(&sim->cost, rank_tokens), hidden.backward);
+		cp_s = exposed_s(keys->gather_s, wlb_layer_queries_s(&sim->cost, rank_tokens), hidden.forward);
+		back_s = exposed_s(keys->reduce_s, wlb_layer_output_d_w_s(&sim->cost, rank_tokens), hidden.backward);
 	}
-	if (worker && l->cp > 1) {
-		double elements = kv_bytes / element;
+	if (worker && sim->ranks > 1) {
+		double elements = keys->bytes / element;
 		double order_s = wlb_machine_op_s(&sim->machine, WLB_OP_GATHER_ROWS, elements);
 		cp_s += order_s;
 		back_s += order_s + wlb_machine_op_s(&sim->machine, WLB_OP_ZERO, elements);
@@ -272,83 +226,16 @@ static void add_communication(const struct wlb_sim *sim, struct wlb_sim_load *lo
 	load->send_bytes = rank_tokens * (double)sim->model.hidden_size * element / l->tp;
 }
 
-/* Returns the seconds of products and elementwise operations of one layer; *products receives those of the products
- * alone. */
-static struct wlb_seconds layer_without_attention_s(const struct wlb_sim *sim, double tokens,
-                                                    struct wlb_seconds *products)
-{
-	*products = wlb_layer_products_s(&sim->cost, tokens);
-	struct wlb_seconds sum = wlb_layer_elementwise_s(&sim->cost, tokens);
-	add(&sum, *products);
-	return sum;
-}
-
-/* Assigns each document to 1, 2, 4 ... or cp ranks. Returns -1 where the documents do not fit. */
-static int assign_ranks(struct wlb_sim *sim, size_t count, int64_t tokens)
-{
-	int32_t cp = sim->options.plan.layout.cp;
-	int64_t most = (int64_t)(most_rank_share * (double)tokens / cp) + 1;
-	if (sim->options.attention == WLB_SIM_HYBRID)
-		return wlb_hybrid_cp(sim->tokens, count, cp, 1, tokens / cp + 1, sim->places, sim->rank_loads, NULL);
-	return wlb_dynamic_cp(&sim->model, sim->tokens, count, cp, 1, most, sim->places, sim->rank_loads, NULL);
-}
-
-/* Returns 0 where the attention of the documents is not to be on ranks that are chosen for each, or they do not fit,
- * else 1. */
-static int place_documents(struct wlb_sim *sim, size_t count, int64_t tokens, double *kv_bytes)
-{
-	int32_t cp = sim->options.plan.layout.cp;
-	int chosen = sim->options.attention == WLB_SIM_DYNAMIC || sim->options.attention == WLB_SIM_HYBRID;
-	if (!chosen || cp == 1 || assign_ranks(sim, count, tokens) < 0)
-		return 0;
-	memset(sim->rank_s, 0, (size_t)cp * sizeof(*sim->rank_s));
-	memset(sim->rank_bytes, 0, (size_t)cp * sizeof(*sim->rank_bytes));
-	for (size_t i = 0; i < count; i++) {
-		const struct wlb_place *place = &sim->places[i];
-		double length = (double)sim->tokens[i];
-		struct wlb_seconds attention = attention_share_s(sim, length, place->ranks);
-		for (int32_t r = place->first_rank; r < place->first_rank + place->ranks; r++) {
-			add(&sim->rank_s[r], attention);
-			sim->rank_bytes[r] += length * sim->kv_token_bytes * (place->ranks - 1) / place->ranks;
-		}
-	}
-	double bytes = 0.0;
-	for (int32_t r = 0; r < cp; r++)
-		bytes = fmax(bytes, sim->rank_bytes[r]);
-	*kv_bytes = bytes * cp / (cp - 1);
-	return 1;
-}
-
-/* Sets the computation of ranks whose documents place_documents has placed. Returns the most tokens on a rank. */
-static double load_dynamic(const struct wlb_sim *sim, struct wlb_sim_load *load)
-{
-	int32_t cp = sim->options.plan.layout.cp;
-	double most_tokens = 0.0;
-	for (int32_t r = 0; r < cp; r++) {
-		double rank_tokens = (double)sim->rank_loads[r].tokens;
-		struct wlb_seconds products, rank = layer_without_attention_s(sim, rank_tokens, &products);
-		add(&rank, sim->rank_s[r]);
-		load->attention.forward = fmax(load->attention.forward, sim->rank_s[r].forward);
-		load->attention.backward = fmax(load->attention.backward, sim->rank_s[r].backward);
-		load->compute.forward = fmax(load->compute.forward, rank.forward);
-		load->compute.backward = fmax(load->compute.backward, rank.backward);
-		add(&load->mean, (struct wlb_seconds){rank.forward / cp, rank.backward / cp});
-		most_tokens = fmax(most_tokens, rank_tokens);
-	}
-	load->per_document = 1;
-	return most_tokens;
-}
-
 static void load_sharded(struct wlb_sim *sim, size_t count, double tokens, double rank_tokens,
                          struct wlb_sim_load *load)
 {
 	struct sharded attention = {sim->served, sim->served, 1};
 	if (sim->options.attention != WLB_SIM_SERVERS)
 		attention = choose_sharding(sim, count, tokens);
-	struct wlb_seconds products, linear = layer_without_attention_s(sim, rank_tokens, &products);
+	struct wlb_seconds products, linear = wlb_sim_linear_s(sim, rank_tokens, &products);
 	load->compute = load->mean = linear;
-	add(&load->compute, attention.slowest);
-	add(&load->mean, attention.mean);
+	wlb_sim_add(&load->compute, attention.slowest);
+	wlb_sim_add(&load->mean, attention.mean);
 	load->attention = attention.slowest;
 	load->per_document = attention.per_document;
 }
@@ -361,12 +248,12 @@ void wlb_sim_set_served(struct wlb_sim *sim, const struct wlb_step *step)
 	for (size_t i = 0; i < step->count; i++) {
 		if (step->spans[i].span.tokens <= 0)
 			continue;
-		add(&sim->served, attention_s(sim, 0.0, (double)step->spans[i].span.tokens));
+		wlb_sim_add(&sim->served, wlb_sim_attention_s(sim, 0.0, (double)step->spans[i].span.tokens));
 		with_tokens += step->spans[i].micro_batch != last;
 		last = step->spans[i].micro_batch;
 	}
 	if (with_tokens > 0)
-		scale(&sim->served, 1.0 / (with_tokens * (double)sim->options.plan.layout.cp));
+		wlb_sim_scale(&sim->served, 1.0 / (with_tokens * (double)sim->options.plan.layout.cp));
 }
 
 /* Queries, keys and values go to attention servers and outputs come back, their gradients the other way: beside the
@@ -410,7 +297,7 @@ static void slow_down(const struct wlb_sim *sim, struct wlb_sim_load *load)
 	struct wlb_seconds *const seconds[] = {&load->compute, &load->mean, &load->attention, &load->head,
 	                                       &load->embedding};
 	for (size_t i = 0; i < sizeof(seconds) / sizeof(seconds[0]); i++)
-		scale(seconds[i], factor);
+		wlb_sim_scale(seconds[i], factor);
 	load->recompute_s *= factor;
 	load->recompute_mean_s *= factor;
 	load->beyond_s *= factor;
@@ -422,10 +309,9 @@ void wlb_sim_load(struct wlb_sim *sim, size_t count, struct wlb_sim_load *load)
 	int32_t cp = sim->options.plan.layout.cp;
 	*load = (struct wlb_sim_load){0};
 	count_flops(sim, count, load);
-	double tokens = (double)load->tokens, rank_tokens = ceil(tokens / cp), kv_bytes = tokens * sim->kv_token_bytes;
-	if (place_documents(sim, count, load->tokens, &kv_bytes))
-		rank_tokens = load_dynamic(sim, load);
-	else
+	double tokens = (double)load->tokens, rank_tokens = ceil(tokens / cp);
+	struct wlb_sim_keys keys = wlb_sim_group_keys(sim, cp, tokens * sim->kv_token_bytes);
+	if (!wlb_sim_load_places(sim, count, load, &rank_tokens, &keys))
 		load_sharded(sim, count, tokens, rank_tokens, load);
 	if (load->tokens == 0) /* all stages skip it */
 		return;
@@ -441,7 +327,7 @@ void wlb_sim_load(struct wlb_sim *sim, size_t count, struct wlb_sim_load *load)
 	load->embedding = wlb_embedding_s(&sim->cost, rank_tokens);
 	load->angles_s = wlb_angles_s(&sim->cost, rank_tokens);
 	slow_down(sim, load);
-	add_communication(sim, load, wlb_layer_products_s(&sim->cost, rank_tokens), rank_tokens, kv_bytes);
+	add_communication(sim, load, wlb_layer_products_s(&sim->cost, rank_tokens), rank_tokens, &keys);
 	if (sim->options.attention == WLB_SIM_SERVERS)
 		add_servers(sim, load, rank_tokens);
 }
@@ -454,26 +340,16 @@ void wlb_sim_set_token_s(struct wlb_sim *sim)
 	double window = (double)sim->model.max_position_embeddings;
 	/* Where ranks are chosen for each document few are split; a ring and servers hide the communication. */
 	int exposed = sim->options.attention == WLB_SIM_SHARDED && !sim->options.ring;
-	double kv_bytes = exposed ? window * sim->kv_token_bytes : 0.0;
+	struct wlb_sim_keys keys = wlb_sim_group_keys(sim, cp, exposed ? window * sim->kv_token_bytes : 0.0);
+	struct wlb_sim_keys none = wlb_sim_group_keys(sim, cp, 0.0);
 	/* Documents that exchange keys are long: their attention hides what the trainer runs beside it. */
 	struct wlb_sim_load load = {.attention = {INFINITY, INFINITY}}, empty = load;
-	struct wlb_seconds products, linear = layer_without_attention_s(sim, ceil(window / cp), &products);
+	struct wlb_seconds products, linear = wlb_sim_linear_s(sim, ceil(window / cp), &products);
 	load.compute = linear;
-	add_communication(sim, &load, products, ceil(window / cp), kv_bytes);
+	add_communication(sim, &load, products, ceil(window / cp), &keys);
 	/* Latencies belong to the micro-batch and do not depend on its documents. */
-	add_communication(sim, &empty, products, 0.0, 0.0);
-	sim->token_s = (both(linear) + both(load.tp) + both(load.cp) + both(load.ep) - both(empty.tp) - both(empty.cp) -
-	                both(empty.ep)) /
+	add_communication(sim, &empty, products, 0.0, &none);
+	sim->token_s = (wlb_sim_both(linear) + wlb_sim_both(load.tp) + wlb_sim_both(load.cp) + wlb_sim_both(load.ep) -
+	                wlb_sim_both(empty.tp) - wlb_sim_both(empty.cp) - wlb_sim_both(empty.ep)) /
 	               window;
-}
-
-double wlb_sim_document_s(const void *context, int64_t document_tokens)
-{
-	const struct wlb_sim *sim = context;
-	int32_t cp = sim->options.plan.layout.cp;
-	double tokens = (double)document_tokens;
-	/* Few documents are split; the others take the time of whole documents on one rank. */
-	double attention = sim->options.attention == WLB_SIM_SHARDED ? both(attention_share_s(sim, tokens, cp))
-	                                                             : both(attention_share_s(sim, tokens, 1)) / cp;
-	return tokens * sim->token_s + attention;
 }

@@ -28,6 +28,12 @@ struct wlb_sim_load {
 	int32_t per_document;
 };
 
+/* The keys and values that a rank gathers before attention, of one layer. */
+struct wlb_sim_keys {
+	double gather_s, reduce_s; /* to gather them, and to return their gradients */
+	double bytes;
+};
+
 /* Layers of a chunk. */
 struct wlb_sim_layers {
 	double all;
@@ -48,7 +54,8 @@ struct wlb_sim {
 	double kv_token_bytes;       /* keys and values that context parallelism gathers */
 	double token_s;              /* see wlb_sim_set_token_s */
 	struct wlb_seconds served;   /* see wlb_sim_set_served */
-	int32_t replicas;            /* that the step brought */
+	int32_t replicas;            /* pipelines: those that the step brought; 1 where a micro-batch is of all */
+	int32_t ranks;               /* of a micro-batch: cp; with plan.dynamic_cp of all replicas that it brought */
 	double *slow;                /* [replica x pp + stage], the slowest rank's factor */
 	struct wlb_sim_load *loads;  /* of the step's micro-batches */
 	struct wlb_sim_pipeline pipeline;
@@ -56,16 +63,47 @@ struct wlb_sim {
 	double *chunk_start_s, *chunk_end_s; /* last backward pass of chunks, the latest of all replicas */
 	int64_t *tokens;                     /* of one micro-batch's documents */
 	size_t tokens_capacity;
-	struct wlb_seconds *rank_s; /* attention of the context-parallel ranks */
+	struct wlb_seconds *rank_s; /* attention of the ranks of a micro-batch */
 	double *rank_bytes;         /* that they gather */
+	struct wlb_sim_keys *rank_keys;
 	struct wlb_load *rank_loads;
-	struct wlb_place *places; /* of one micro-batch's documents */
+	struct wlb_place *places;  /* of one micro-batch's documents */
+	struct wlb_placer *placer; /* of the step, with plan.dynamic_cp */
 	struct wlb_sim_event *events;
 	size_t event_count;
 };
 
 /* The load of a micro-batch of `count` documents of sim->tokens[] tokens. */
 void wlb_sim_load(struct wlb_sim *sim, size_t count, struct wlb_sim_load *load);
+
+/* -- sim_places.c -- */
+/* Places the step's `count` documents of sim->tokens[] tokens on the ranks of plan.micro_batches micro-batches. The
+ * placement is valid until the next call. Returns -1 if out of memory. */
+int wlb_sim_place_step(struct wlb_sim *sim, size_t count, struct wlb_placement *placement, struct wlb_error *error);
+
+/* Sets the computation of a micro-batch whose documents are on ranks of their own, which with plan.dynamic_cp are
+ * sim->places and sim->rank_loads, else are chosen now. *rank_tokens receives the most tokens on a rank. Returns 0,
+ * and sets nothing, where ranks are not to be chosen for each document, or the documents do not fit; else 1. */
+int wlb_sim_load_places(struct wlb_sim *sim, size_t count, struct wlb_sim_load *load, double *rank_tokens,
+                        struct wlb_sim_keys *keys);
+
+/* -- sim_layer.c -- */
+void wlb_sim_add(struct wlb_seconds *sum, struct wlb_seconds more);
+void wlb_sim_scale(struct wlb_seconds *seconds, double factor);
+double wlb_sim_both(struct wlb_seconds seconds);
+
+/* Seconds of one layer's attention of the queries [from, to) of a document, each of which sees itself and the tokens
+ * before it. */
+struct wlb_seconds wlb_sim_attention_s(const struct wlb_sim *sim, double from, double to);
+
+/* Seconds of attention on each of `ranks` ranks that share a document, all of which do the same. */
+struct wlb_seconds wlb_sim_attention_share_s(const struct wlb_sim *sim, double tokens, int32_t ranks);
+
+/* Seconds of products and elementwise operations of one layer; *products receives those of the products alone. */
+struct wlb_seconds wlb_sim_linear_s(const struct wlb_sim *sim, double tokens, struct wlb_seconds *products);
+
+/* Keys of a group of so many ranks of a micro-batch: at most cp, which are of one replica, or of several. */
+struct wlb_sim_keys wlb_sim_group_keys(const struct wlb_sim *sim, int32_t ranks, double bytes);
 
 /* Sets what a rank has of the step's attention where attention servers share it. */
 void wlb_sim_set_served(struct wlb_sim *sim, const struct wlb_step *step);

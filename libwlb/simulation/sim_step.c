@@ -17,6 +17,44 @@ static int reserve(struct wlb_sim *sim, size_t count, struct wlb_error *error)
 	return 0;
 }
 
+/* Takes the tokens of a span as those of document `to`. */
+static int take_span(struct wlb_sim *sim, const struct wlb_step *step, size_t span, size_t to, struct wlb_error *error)
+{
+	sim->tokens[to] = step->spans[span].span.tokens;
+	if (sim->tokens[to] >= 0)
+		return 0;
+	return wlb_fail(error, "span %zu has %lld tokens: it must not be negative", span, (long long)sim->tokens[to]);
+}
+
+/* Sets the load of every micro-batch where it is one of all replicas, whichever the step has its spans in. */
+static int load_placed_step(struct wlb_sim *sim, const struct wlb_step *step, struct wlb_error *error)
+{
+	struct wlb_placement placement;
+	int32_t batches = sim->options.plan.micro_batches;
+	if (reserve(sim, step->count, error) < 0)
+		return -1;
+	for (size_t i = 0; i < step->count; i++)
+		if (take_span(sim, step, i, i, error) < 0)
+			return -1;
+	sim->ranks = step->micro_batches / batches * sim->options.plan.layout.cp;
+	if (wlb_sim_place_step(sim, step->count, &placement, error) < 0)
+		return -1;
+	for (int32_t m = 0; m < batches; m++) {
+		size_t count = 0;
+		for (size_t i = 0; i < step->count; i++) {
+			if (placement.places[i].micro_batch != m)
+				continue;
+			sim->tokens[count] = step->spans[i].span.tokens;
+			sim->places[count++] = placement.places[i];
+		}
+		memcpy(sim->rank_loads, placement.loads + (size_t)m * (size_t)sim->ranks,
+		       (size_t)sim->ranks * sizeof(*sim->rank_loads));
+		wlb_sim_load(sim, count, &sim->loads[m]);
+	}
+	sim->replicas = 1;
+	return 0;
+}
+
 /* Sets the load of every micro-batch, in the order of the step. On error the number of replicas stays: it is
  * the number of the step before, which the timeline shows. */
 static int load_step(struct wlb_sim *sim, const struct wlb_step *step, struct wlb_error *error)
@@ -29,6 +67,8 @@ static int load_step(struct wlb_sim *sim, const struct wlb_step *step, struct wl
 		                "sample of its replicas is a multiple of the latter",
 		                step->micro_batches, plan->layout.dp, plan->micro_batches);
 	size_t at = 0;
+	if (plan->dynamic_cp > 0)
+		return load_placed_step(sim, step, error);
 	if (sim->options.attention == WLB_SIM_SERVERS)
 		wlb_sim_set_served(sim, step);
 	for (int32_t j = 0; j < step->micro_batches; j++) {
@@ -37,12 +77,9 @@ static int load_step(struct wlb_sim *sim, const struct wlb_step *step, struct wl
 			at++;
 		if (reserve(sim, at - first, error) < 0)
 			return -1;
-		for (size_t i = first; i < at; i++) {
-			if (step->spans[i].span.tokens < 0)
-				return wlb_fail(error, "span %zu has %lld tokens: it must not be negative", i,
-				                (long long)step->spans[i].span.tokens);
-			sim->tokens[i - first] = step->spans[i].span.tokens;
-		}
+		for (size_t i = first; i < at; i++)
+			if (take_span(sim, step, i, i - first, error) < 0)
+				return -1;
 		wlb_sim_load(sim, at - first, &sim->loads[j]);
 	}
 	if (at != step->count)
@@ -262,7 +299,7 @@ int wlb_sim_step(struct wlb_sim *sim, const struct wlb_step *step, struct wlb_si
 	time->dp_s = even.reduced_s - even.pipelines_end_s + sums.zero_s + weights_s;
 	time->straggler_s = run.reduced_s - even.reduced_s;
 	time->step_s = run.reduced_s + weights_s + time->optimizer_s;
-	double scale = (double)l->dp / sim->replicas;
+	double scale = (double)l->dp * l->cp / ((double)sim->replicas * sim->ranks);
 	result->worst_replica = run.worst_replica;
 	result->flops *= scale;
 	result->tokens_per_s = (double)result->tokens * scale / time->step_s;

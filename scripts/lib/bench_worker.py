@@ -40,9 +40,11 @@ LAYOUTS = ("dp=8", "cp=8", "cp=2,dp=4", "pp=2,dp=4", "dp=2", "cp=2", "pp=2")
 EQUAL_LAYOUTS = ("dp=8", "cp=8", "cp=2,dp=4")
 EQUAL_TOKENS = 1024
 EQUAL_DOCUMENTS = 1000
-PLAIN, BALANCED, LAST_HEAD, BEFORE = "plain", "balanced", "balanced, head on the last stage", "balanced, before"
+PLAIN, BALANCED, DYNAMIC = "plain", "balanced", "dynamic"
+LAST_HEAD, BEFORE = "balanced, head on the last stage", "balanced, before"
 WAYS = {PLAIN: ("--packing", "plain", "--cp-sharding", "per-sequence"),
-        BALANCED: ("--packing", "balanced", "--cp-sharding", "adaptive")}
+        BALANCED: ("--packing", "balanced", "--cp-sharding", "adaptive"),
+        DYNAMIC: ("--packing", "dynamic")}
 WAYS[LAST_HEAD] = (*WAYS[BALANCED], "--head-stages", "last")  # of a pipeline
 WAYS[BEFORE] = WAYS[BALANCED]  # of the build to compare with
 TIMED_LAYOUTS = ("dp=2", "cp=2", "pp=2")  # of one rank a core
@@ -148,6 +150,11 @@ def balance_goals(measured):
         plain, over = (statistics.mean(balance.compute(way)) for way in (PLAIN, BALANCED))
         yield (f"compute of the heaviest of 8 ranks over an equal share, {balance.layout}", f"plain {100 * plain:.1f}%",
                f"{100 * over:.1f}%", "<= 3%", verdict(over <= 0.03))
+        for name, of, of_steps, most in (("counted, no document delayed", balance.flops, statistics.mean, 0.01),
+                                         ("measured, median of steps", balance.compute, statistics.median, 0.015)):
+            beside, over = (of_steps(of(way)) for way in (BALANCED, DYNAMIC))
+            yield (f"the same {name}, {balance.layout}", f"balanced {100 * beside:.1f}%", f"dynamic {100 * over:.1f}%",
+                   f"<= {100 * most:g}%", verdict(over <= most))
     for balance in measured:
         if BEFORE not in balance.ways:
             continue
@@ -243,7 +250,8 @@ Made by `scripts/bench worker --llm-c DIR --before DIR`, which measures everythi
 {windows} windows of {window} tokens a step; {layers} layers of hidden size {hidden}, float32, one thread a rank. Documents are skewed
 as libwlb's generator has them; their lengths, the window and the hidden size are 32 times smaller than those of the 7B
 class at 131,072 tokens, so that attention has the same share of the work. *plain* concatenates and cuts, and shards per
-sequence; *balanced* is the default, sharding adaptive. {repeats} runs of each in turns, steps {first} to {steps}, of the same documents: a
+sequence; *balanced* is the default, sharding adaptive; *dynamic* delays no document, and each is on as many ranks as it needs. {repeats}
+runs of each in turns, steps {first} to {steps}, of the same documents: a
 number of a step and rank is the mean of the runs. More ranks than cores share one core: the two cores of a virtual
 machine may differ in speed by more than the ranks in work. {load}
 

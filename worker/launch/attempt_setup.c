@@ -66,26 +66,29 @@ static void keep_record(const struct wlb_auto_request *request, const struct wlb
 
 /* Asks the planner for a plan with every rank; `type` has the memory of a text of the request.
  * --storage-timeout-minutes bounds the reading of the files, and not the search, which computes. */
-static void make_request(const struct wlb_launch *launch, const struct wlb_train_options *options, char *type,
-                         size_t size, struct wlb_auto_request *request)
+static void make_request(const struct wlb_launch *launch, const struct wlb_train_options *options, int packing,
+                         char *type, size_t size, struct wlb_auto_request *request)
 {
+	struct wlb_train_options chosen = *options;
+	chosen.packing = packing;
 	wlb_file_report("reading", options->data_path);
-	wlb_train_auto_request(options, wlb_gpu_type(type, size) ? type : NULL, request);
+	wlb_train_auto_request(&chosen, wlb_gpu_type(type, size) ? type : NULL, request);
 	request->nodes = wlb_launch_nodes(launch);
 	request->every_rank = 1;
 	request->files_are_read = wlb_file_report_end;
 }
 
-/* Returns 1 where the planner predicts, for a layout and settings that are given, a shorter step with a head that all
- * stages share, and memory for it; 0 also where it cannot predict. */
-static int shared_head_helps(const struct wlb_launch *launch, const struct wlb_train_options *options,
-                             const struct wlb_train_settings *settings, const struct wlb_layout *layout)
+/* Sets the plan that the planner predicts the shortest step of, with memory for it, for a layout and settings that are
+ * given: whether all stages share the head, and with packing auto whether it is dynamic. One that has neither where it
+ * cannot predict. */
+static void predict(const struct wlb_launch *launch, const struct wlb_train_options *options,
+                    const struct wlb_train_settings *settings, const struct wlb_layout *layout, struct wlb_plan *best)
 {
 	char type[128];
 	struct wlb_auto_request request;
 	struct wlb_auto found = {0};
 	struct wlb_error error;
-	make_request(launch, options, type, sizeof(type), &request);
+	make_request(launch, options, settings->packing, type, sizeof(type), &request);
 	request.fixed.tp = layout->tp;
 	request.fixed.cp = layout->cp;
 	request.fixed.pp = layout->pp;
@@ -94,20 +97,26 @@ static int shared_head_helps(const struct wlb_launch *launch, const struct wlb_t
 	request.fixed.micro_batch_windows = (int32_t)settings->micro_batch_size;
 	request.fixed.recompute = (int)settings->recompute;
 	request.fixed.recompute_layers = settings->recompute_layers;
-	int helps = wlb_auto_find(&request, &found, &error) == 0 && found.result->ranked[0].plan.shared_head;
+	*best = (struct wlb_plan){0};
+	if (wlb_auto_find(&request, &found, &error) == 0)
+		*best = found.result->ranked[0].plan;
 	wlb_auto_free(&found);
-	return helps;
+}
+
+static int packing_of(const struct wlb_plan *best)
+{
+	return best->dynamic_cp > 0 ? WLB_STRATEGY_DYNAMIC : WLB_STRATEGY_BALANCED;
 }
 
 /* Searches the layout for `auto` with the planner; plan->why receives the reason. */
-static int find_split(const struct wlb_launch *launch, const struct wlb_train_options *options,
+static int find_split(const struct wlb_launch *launch, const struct wlb_train_options *options, int packing,
                       struct wlb_layout *layout, struct wlb_train_settings *settings, struct wlb_train_plan *plan,
                       struct wlb_error *error)
 {
 	char type[128];
 	struct wlb_auto_request request;
 	struct wlb_auto found = {0};
-	make_request(launch, options, type, sizeof(type), &request);
+	make_request(launch, options, packing, type, sizeof(type), &request);
 	int rc = wlb_auto_find(&request, &found, error);
 	if (rc == 0) {
 		const struct wlb_plan *best = &found.result->ranked[0].plan;
@@ -118,6 +127,8 @@ static int find_split(const struct wlb_launch *launch, const struct wlb_train_op
 			.recompute = best->recompute,
 			.recompute_layers = best->recompute_layers,
 			.head_stages = best->shared_head ? WLB_HEAD_ALL : WLB_HEAD_LAST,
+			.packing = packing != WLB_PACKING_AUTO ? packing : packing_of(best),
+			.zero_stage = best->zero_stage,
 		};
 		keep_record(&request, &found, plan);
 	} else {
@@ -127,43 +138,76 @@ static int find_split(const struct wlb_launch *launch, const struct wlb_train_op
 	return rc;
 }
 
+/* Returns the packing of --packing; of auto that of the checkpoint that the run continues, where there is one. */
+static int given_packing(const struct wlb_train_options *options)
+{
+	char path[4096];
+	struct wlb_checkpoint_facts facts;
+	struct wlb_error unused; /* find_checkpoint reports it */
+	const char *dir = wlb_train_own_dir(options);
+	if (options->packing == WLB_PACKING_AUTO && dir != NULL &&
+	    wlb_checkpoint_newest_before(dir, INT64_MAX, path, &unused) > 0 &&
+	    wlb_checkpoint_read_facts(path, &facts, &unused) == 0)
+		return (int)facts.packing;
+	return options->packing;
+}
+
+/* Finds the layout, and the settings beside it. */
+static int find_settings(const struct wlb_launch *launch, const struct wlb_train_options *options,
+                         struct wlb_layout *layout, struct wlb_train_settings *settings, struct wlb_train_plan *plan,
+                         struct wlb_error *error)
+{
+	int of_launcher, packing = given_packing(options);
+	struct wlb_policy policy;
+	struct wlb_plan predicted;
+	const struct wlb_nodes nodes = wlb_launch_nodes(launch);
+	if (find_policy(options, &policy, &of_launcher, error) < 0)
+		return -1;
+	if (policy.kind == WLB_POLICY_AUTO)
+		return find_split(launch, options, packing, layout, settings, plan, error);
+	if (wlb_train_settings_find(options, of_launcher, settings, error) < 0 ||
+	    wlb_layout_choose(&policy, &nodes, &plan->model, layout, error) < 0)
+		return -1;
+	if (options->layout == NULL && layout->pp > 1) /* as a layout that is found here */
+		settings->zero_stage = 1;
+	settings->packing = packing != WLB_PACKING_AUTO ? packing : settings->packing;
+	int has_head = layout->pp > 1 && settings->head_stages == WLB_HEAD_AUTO;
+	if (!has_head && settings->packing != WLB_PACKING_AUTO)
+		return 0;
+	predict(launch, options, settings, layout, &predicted);
+	if (has_head)
+		settings->head_stages = predicted.shared_head ? WLB_HEAD_ALL : WLB_HEAD_LAST;
+	if (settings->packing == WLB_PACKING_AUTO)
+		settings->packing = packing_of(&predicted);
+	return 0;
+}
+
 /* Chooses the layout and the micro-batches that follow from it. */
 static int choose_split(const struct wlb_launch *launch, const struct wlb_train_options *options,
                         struct wlb_train_plan *plan, struct wlb_error *error)
 {
-	int of_launcher;
-	struct wlb_policy policy;
 	struct wlb_train_settings settings;
-	const struct wlb_nodes nodes = wlb_launch_nodes(launch);
 	struct wlb_plan *split = &plan->split;
-	struct wlb_loader_options loading = {.packing = (enum wlb_strategy)options->packing};
-	if (find_policy(options, &policy, &of_launcher, error) < 0)
+	struct wlb_loader_options loading = {0};
+	if (find_settings(launch, options, &loading.layout, &settings, plan, error) < 0)
 		return -1;
-	int rc = policy.kind == WLB_POLICY_AUTO ? find_split(launch, options, &loading.layout, &settings, plan, error)
-	                                        : wlb_train_settings_find(options, of_launcher, &settings, error);
-	if (rc == 0 && policy.kind != WLB_POLICY_AUTO)
-		rc = wlb_layout_choose(&policy, &nodes, &plan->model, &loading.layout, error);
-	if (rc < 0 ||
-	    wlb_loader_micro_batches(options->seq_length, options->global_batch_size, settings.micro_batch_size,
+	plan->packing = loading.packing = (enum wlb_strategy)settings.packing;
+	if (wlb_loader_micro_batches(options->seq_length, options->global_batch_size, settings.micro_batch_size,
 	                             options->max_tokens, settings.interleave, &loading, error) < 0)
 		return -1;
 	*split = (struct wlb_plan){
 		.layout = loading.layout,
 		.interleave = settings.interleave,
 		.micro_batches = loading.micro_batches,
-		/* The search has counted with stage 1 where pp is above 1. */
-		.zero_stage = loading.layout.pp > 1 && (options->layout == NULL || policy.kind == WLB_POLICY_AUTO)
-	                              ? 1
-	                              : options->zero_stage,
+		.zero_stage = settings.zero_stage,
 		.recompute = settings.recompute,
 		.recompute_layers = settings.recompute_layers,
 		.account_for_embedding = options->account_for_embedding,
 		.account_for_loss = options->account_for_loss,
 		.shared_head = loading.layout.pp > 1 && settings.head_stages == WLB_HEAD_ALL,
+		.dynamic_cp = loading.packing == WLB_STRATEGY_DYNAMIC ? wlb_loader_key_ranks(&loading) : 0,
 	};
 	plan->max_tokens = loading.max_tokens;
-	if (loading.layout.pp > 1 && settings.head_stages == WLB_HEAD_AUTO)
-		split->shared_head = shared_head_helps(launch, options, &settings, &loading.layout);
 	return wlb_plan_check(split, &plan->model, error);
 }
 
@@ -302,7 +346,7 @@ static int check_resume(const struct wlb_train_options *options, struct wlb_trai
 	    check_ramp(options, plan, error) < 0 ||
 	    check_number(options, WLB_PHASE_SEED, "seed", (long long)facts->seed, options->seed, plan, error) < 0 ||
 	    check_option(options, WLB_PHASE_PACKING, "packing", wlb_strategy_name(facts->packing),
-	                 wlb_strategy_name((enum wlb_strategy)options->packing), plan, error) < 0 ||
+	                 wlb_strategy_name(plan->packing), plan, error) < 0 ||
 	    choose_hyperparameters(options, plan, error) < 0)
 		return wlb_fail_in(error, "checkpoint %.1000s", plan->checkpoint);
 	return 0;

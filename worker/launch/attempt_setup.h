@@ -25,7 +25,8 @@ struct wlb_train_plan {
 	enum wlb_plan_state state; /* unless it is made, only state and reason are set */
 	char reason[sizeof(((struct wlb_error *)0)->message)];
 	struct wlb_model model;
-	struct wlb_plan split;             /* layout, interleaving, micro-batches, recomputation */
+	struct wlb_plan split; /* layout, interleaving, micro-batches, recomputation */
+	enum wlb_strategy packing;
 	int64_t max_tokens;                /* of a micro-batch */
 	struct wlb_document_speeds speeds; /* of --machine */
 	char attempt_id[64];               /* "" where nothing is recorded */

@@ -8,7 +8,8 @@ void wlb_train_auto_request(const struct wlb_train_options *options, const char 
 	const struct wlb_loader_options loading = {
 		.seq_length = options->seq_length,
 		.global_batch_size = options->global_batch_size,
-		.packing = (enum wlb_strategy)options->packing,
+		.packing = options->packing == WLB_PACKING_AUTO ? WLB_STRATEGY_BALANCED
+	                                                        : (enum wlb_strategy)options->packing,
 		.max_tokens = options->max_tokens,
 	};
 	bool has_limit = options->max_tokens > 0;
@@ -26,6 +27,7 @@ void wlb_train_auto_request(const struct wlb_train_options *options, const char 
 		.max_tokens = options->max_tokens,
 		.least_micro_batches = has_limit ? (int32_t)wlb_loader_bins_min(&loading) : 0,
 		.sharding = (enum wlb_sharding)options->cp_sharding,
+		.dynamic = options->packing == WLB_PACKING_AUTO ? -1 : options->packing == WLB_STRATEGY_DYNAMIC,
 		.is_worker = 1,
 		.element_bytes = options->dtype == WLB_FLOAT64    ? 8
 	                         : options->dtype == WLB_BFLOAT16 ? 2

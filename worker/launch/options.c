@@ -174,8 +174,10 @@ static const struct wlb_option rows[] = {
 	{WLB_OPTION(CHOICE, "packing", FIELD(packing), NULL,
                     "how documents become micro-batches; balanced: of equal work, for which a document may wait for a "
                     "few steps; greedy: the packing of WLB-LLM; fixed: of equal length, documents cut; plain: "
-                    "documents laid end to end and cut"),
-         .choices = "balanced|greedy|fixed|plain", .initial = "balanced"},
+                    "documents laid end to end and cut; dynamic: all documents of the batch, each on as many of the "
+                    "cp x dp ranks as it needs; auto: that of the checkpoint, else dynamic where its step is "
+                    "predicted to be shorter than that of balanced"),
+         .choices = "balanced|greedy|fixed|plain|dynamic|auto", .initial = "balanced"},
 	{WLB_OPTION(INT64, "micro-batch-size", FIELD(micro_batch_size), "N",
                     "a micro-batch is for N times --seq-length tokens; balanced and greedy packing may fill it to 1.25 "
                     "times that; 0: as auto finds, or 1 where the layout is given"),

@@ -16,6 +16,7 @@
 enum { WLB_RECOMPUTE_AUTO = WLB_RECOMPUTE_FULL + 1 };
 enum wlb_device_kind { WLB_DEVICE_CPU, WLB_DEVICE_CUDA };
 enum { WLB_DTYPE_AUTO = WLB_BFLOAT16 + 1 };
+enum { WLB_PACKING_AUTO = WLB_STRATEGY_DYNAMIC + 1 };
 enum wlb_head_stages { WLB_HEAD_LAST, WLB_HEAD_ALL, WLB_HEAD_AUTO };
 enum wlb_save_when_busy { WLB_SAVE_WAIT, WLB_SAVE_SKIP };
 enum wlb_main_grads { WLB_MAIN_GRADS_FP32, WLB_MAIN_GRADS_BF16 };
@@ -81,7 +82,7 @@ struct wlb_train_options {
 	int dtype;                      /* enum wlb_dtype, of weights in use and activations; set by choose_dtypes */
 	int main_grads;                 /* enum wlb_main_grads */
 	int zero_stage;                 /* 1 or 2, see wlb_plan */
-	int packing;                    /* enum wlb_strategy */
+	int packing;                    /* enum wlb_strategy; WLB_PACKING_AUTO */
 	int cp_sharding;                /* enum wlb_sharding */
 	int recompute;                  /* enum wlb_recompute; WLB_RECOMPUTE_AUTO: not given */
 	int recompute_layers;           /* FULL: of each chunk, its first layers; 0: all */

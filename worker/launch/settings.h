@@ -11,11 +11,13 @@ struct wlb_train_settings {
 	enum wlb_recompute recompute;
 	int32_t recompute_layers; /* see struct wlb_plan */
 	int head_stages;          /* enum wlb_head_stages; auto: to be predicted */
+	int packing;              /* as wlb_train_options.packing; auto: to be predicted */
+	int zero_stage;           /* see struct wlb_plan */
 };
 
 /* Each is the option's where it was given; else, if `of_launcher`, that of WLB_MICRO_BATCH_SIZE, WLB_INTERLEAVE,
- * WLB_RECOMPUTE, WLB_RECOMPUTE_LAYERS and WLB_HEAD_STAGES, which `wlb run` sets with the layout; else 1, 1, none and
- * auto. Returns -1 with the variable, its value and the rule. */
+ * WLB_RECOMPUTE, WLB_RECOMPUTE_LAYERS, WLB_HEAD_STAGES and WLB_PACKING, which `wlb run` sets with the layout; else 1,
+ * 1, none, auto and auto; zero_stage is the option's. Returns -1 with the variable, its value and the rule. */
 int wlb_train_settings_find(const struct wlb_train_options *options, int of_launcher,
                             struct wlb_train_settings *settings, struct wlb_error *error);
 

@@ -21,6 +21,14 @@ int wlb_assigner_init(struct wlb_assigner *a, const struct wlb_loader_options *o
 		.replica_s = calloc(dp, sizeof(*a->replica_s)),
 		.replica_bins = calloc(dp, sizeof(*a->replica_bins)),
 	};
+	const struct wlb_rank_space space = {.ranks = wlb_loader_ranks(options),
+	                                     .key_ranks = wlb_loader_key_ranks(options),
+	                                     .rank_tokens = wlb_loader_rank_tokens(options)};
+	int is_dynamic = options->packing == WLB_STRATEGY_DYNAMIC;
+	if (is_dynamic && (a->placer = wlb_placer_new(&space, wlb_document_s, time, error)) == NULL) {
+		wlb_assigner_free(a);
+		return -1;
+	}
 	if (a->balancer != NULL && a->first != NULL && a->replica_of != NULL && a->slot_of != NULL &&
 	    a->order != NULL && a->replica_s != NULL && a->replica_bins != NULL)
 		return 0;
@@ -31,6 +39,9 @@ int wlb_assigner_init(struct wlb_assigner *a, const struct wlb_loader_options *o
 void wlb_assigner_free(struct wlb_assigner *a)
 {
 	wlb_balancer_free(a->balancer);
+	wlb_placer_free(a->placer);
+	free(a->places);
+	free(a->order_of_places);
 	free(a->spans);
 	free(a->first);
 	free(a->replica_of);
@@ -159,10 +170,61 @@ static void sort_spans(struct wlb_assigner *a, const struct wlb_step *step)
 	first[0] = 0;
 }
 
+static int in_order_of_places(const void *a, const void *b)
+{
+	const struct wlb_span_place *x = a, *y = b;
+	if (x->place.micro_batch != y->place.micro_batch)
+		return x->place.micro_batch < y->place.micro_batch ? -1 : 1;
+	if (x->place.ranks != y->place.ranks)
+		return x->place.ranks > y->place.ranks ? -1 : 1;
+	if (x->place.first_rank != y->place.first_rank)
+		return x->place.first_rank < y->place.first_rank ? -1 : 1;
+	return x->span < y->span ? -1 : x->span > y->span;
+}
+
+/* Sorts the spans of all replicas by micro-batch, then by their places. */
+static void sort_places(struct wlb_assigner *a, const struct wlb_step *step, const struct wlb_place *places)
+{
+	struct wlb_span_place *order = a->order_of_places;
+	size_t count = (size_t)a->options.micro_batches;
+	for (size_t i = 0; i < step->count; i++)
+		order[i] = (struct wlb_span_place){.place = places[i], .span = i};
+	qsort(order, step->count, sizeof(*order), in_order_of_places);
+	memset(a->first, 0, (count + 1) * sizeof(*a->first));
+	for (size_t i = 0; i < step->count; i++) {
+		a->spans[i] = step->spans[order[i].span].span;
+		a->places[i] = order[i].place;
+		a->first[order[i].place.micro_batch + 1]++;
+	}
+	for (size_t m = 0; m < count; m++)
+		a->first[m + 1] += a->first[m];
+}
+
+static int assign_places(struct wlb_assigner *a, const struct wlb_step *step, struct wlb_error *error)
+{
+	struct wlb_placement placement;
+	if (wlb_grow((void **)&a->places, &a->places_capacity, step->count, sizeof(*a->places)) < 0 ||
+	    wlb_grow((void **)&a->order_of_places, &a->order_of_places_capacity, step->count,
+	             sizeof(*a->order_of_places)) < 0)
+		return wlb_fail(error, "out of memory for the places of %zu spans", step->count);
+	for (size_t i = 0; i < step->count; i++)
+		a->tokens[i] = step->spans[i].span.tokens;
+	/* Every step that the options allow fits. */
+	if (wlb_placer_place(a->placer, a->tokens, step->count, a->bins / a->options.layout.dp, &placement, error) != 0)
+		return -1;
+	a->in_groups = placement.in_groups;
+	sort_places(a, step, placement.places);
+	return 0;
+}
+
 int wlb_assigner_assign(struct wlb_assigner *a, const struct wlb_step *step, struct wlb_error *error)
 {
 	a->bins = (int32_t)wlb_loader_step_bins(&a->options, step->micro_batches);
-	if (reserve(a, step->count, error) < 0 || assign_to_bins(a, step, error) < 0)
+	if (reserve(a, step->count, error) < 0)
+		return -1;
+	if (a->options.packing == WLB_STRATEGY_DYNAMIC)
+		return assign_places(a, step, error);
+	if (assign_to_bins(a, step, error) < 0)
 		return -1;
 	assign_to_replicas(a, step);
 	sort_spans(a, step);
@@ -183,15 +245,36 @@ static int32_t bin_with_tokens(const struct wlb_assigner *a, const struct wlb_st
 	return found;
 }
 
-int wlb_assigner_pick(struct wlb_assigner *a, const struct wlb_step *step, int64_t turn, struct wlb_error *error)
+/* With dynamic packing no micro-batch is one replica's: as many spans from the place `turn` of the ring of all on as a
+ * replica's micro-batch holds. */
+static size_t pick_spans(struct wlb_assigner *a, const struct wlb_step *step, int64_t turn, size_t end)
 {
-	size_t number = (size_t)a->options.micro_batches, end = a->first[number];
+	int64_t tokens = 0;
+	for (size_t i = 0; i < step->count; i++) {
+		const struct wlb_span *span = &step->spans[((size_t)turn + i) % step->count].span;
+		tokens += span->tokens;
+		if (tokens > a->options.max_tokens)
+			break;
+		a->spans[end++] = *span;
+	}
+	return end;
+}
+
+static size_t pick_bin(struct wlb_assigner *a, const struct wlb_step *step, int64_t turn, size_t end)
+{
 	int32_t bin = bin_with_tokens(a, step, turn);
-	if (wlb_grow((void **)&a->spans, &a->spans_capacity, end + step->count, sizeof(*a->spans)) < 0)
-		return wlb_fail(error, "out of memory for a step of %zu spans", step->count);
 	for (size_t i = 0; i < step->count; i++)
 		if (a->bin_of[i] == bin)
 			a->spans[end++] = step->spans[i].span;
-	a->first[number + 1] = end;
+	return end;
+}
+
+int wlb_assigner_pick(struct wlb_assigner *a, const struct wlb_step *step, int64_t turn, struct wlb_error *error)
+{
+	size_t number = (size_t)a->options.micro_batches, end = a->first[number];
+	if (wlb_grow((void **)&a->spans, &a->spans_capacity, end + step->count, sizeof(*a->spans)) < 0)
+		return wlb_fail(error, "out of memory for a step of %zu spans", step->count);
+	a->first[number + 1] = a->options.packing == WLB_STRATEGY_DYNAMIC ? pick_spans(a, step, turn, end)
+	                                                                  : pick_bin(a, step, turn, end);
 	return 0;
 }

@@ -4,7 +4,8 @@
  * The schedule (worker/data/schedule.h) returns the documents of a global batch; libwlb's packer decides which of their
  * spans enter the step. Both depend only on seed, data, sequence length and global batch. The rest depends on the
  * layout: the spans are assigned to dp x micro_batches micro-batches of equal predicted work, the micro-batches of a
- * replica are sharded over its context-parallel ranks, and this rank's tokens are read from the dataset. A thread does
+ * replica are sharded over its context-parallel ranks, and this rank's tokens are read from the dataset. With dynamic
+ * packing a micro-batch is one of all replicas, and each span is on as many of their ranks as it needs. A thread does
  * all of that; every rank computes the same without communication.
  */
 #ifndef WORKER_LOAD_LOADER_H

@@ -3,11 +3,18 @@
 static const int64_t most_seq_length = (int64_t)1
                                        << 30; /* libwlb's packer has the same limit, and that of the next line */
 static const int64_t most_windows = (int64_t)1 << 20;
+/* The limit of wlb_dynamic_cp. */
+static const int64_t most_places = (int64_t)1 << 20;
 
 void wlb_loader_packer_options(const struct wlb_loader_options *options, struct wlb_packer_options *packer)
 {
 	wlb_packer_options_init(packer, options->seq_length, (int32_t)options->global_batch_size);
 	packer->strategy = options->packing;
+}
+
+static int is_dynamic(const struct wlb_loader_options *options)
+{
+	return options->packing == WLB_STRATEGY_DYNAMIC;
 }
 
 static int has_equal_lengths(const struct wlb_loader_options *options)
@@ -25,6 +32,16 @@ double wlb_loader_length_ratio(const struct wlb_loader_options *options)
 int64_t wlb_loader_packed_tokens(const struct wlb_loader_options *options)
 {
 	return (int64_t)((double)options->seq_length * wlb_loader_length_ratio(options));
+}
+
+int32_t wlb_loader_ranks(const struct wlb_loader_options *options)
+{
+	return options->layout.cp * (is_dynamic(options) ? options->layout.dp : 1);
+}
+
+int32_t wlb_loader_rank(const struct wlb_loader_options *options)
+{
+	return options->coords.cp + (is_dynamic(options) ? options->coords.dp * options->layout.cp : 0);
 }
 
 int64_t wlb_loader_bins(const struct wlb_loader_options *options)
@@ -54,6 +71,9 @@ static int64_t divide_up(int64_t value, int64_t by)
  */
 static int64_t bins_min(const struct wlb_loader_options *options, int64_t windows)
 {
+	if (is_dynamic(options))
+		return options->layout.dp * wlb_dynamic_cp_micro_batches_min(options->layout.dp, options->max_tokens,
+		                                                             options->seq_length, windows);
 	int64_t packed = wlb_loader_packed_tokens(options);
 	if (options->max_tokens < packed)
 		return 2 * windows;
@@ -94,13 +114,22 @@ static int check_max_tokens(const struct wlb_loader_options *o, struct wlb_error
 		                "a micro-batch of at most %lld tokens cannot hold a window of seq_length %lld: raise "
 		                "the one or lower the other",
 		                (long long)o->max_tokens, (long long)o->seq_length);
-	if (o->max_tokens > most_seq_length || o->layout.cp * wlb_loader_max_rows(o) > INT32_MAX)
+	if (o->max_tokens > most_seq_length || wlb_loader_ranks(o) * wlb_loader_max_rows(o) > INT32_MAX)
 		return wlb_fail(
 			error,
 			"a micro-batch of up to %lld tokens on %d x %d ranks (cp x tp): keys and values must be "
 			"below 2^31 rows, take smaller micro-batches",
 			(long long)o->max_tokens, o->layout.cp, o->layout.tp);
 	return 0;
+}
+
+/* Returns the limit of a micro-batch for so many windows where none is given. With dynamic packing it is one with which
+ * no step needs more micro-batches than its windows do: all replicas together have space for one window more. */
+static int64_t usual_max_tokens(const struct wlb_loader_options *o, int64_t windows)
+{
+	int64_t packed = windows * wlb_loader_packed_tokens(o);
+	int64_t least = is_dynamic(o) ? wlb_dynamic_cp_max_tokens(o->layout.dp, o->seq_length, windows) : 0;
+	return packed < least ? least : packed;
 }
 
 /* Returns the number of micro-batches of a replica: Megatron-LM's, or more where the step would not fit. */
@@ -118,6 +147,8 @@ static int64_t choose_micro_batches(const struct wlb_loader_options *o, int64_t 
 static int64_t most_tokens(const struct wlb_loader_options *o)
 {
 	int64_t packed = wlb_loader_packed_tokens(o), windows = o->global_batch_size;
+	if (is_dynamic(o))
+		return o->seq_length * windows;
 	return packed * (has_equal_lengths(o) ? divide_up(windows, wlb_loader_bins(o)) : windows);
 }
 
@@ -133,7 +164,7 @@ int wlb_loader_micro_batches(int64_t seq_length, int64_t global_batch_size, int6
 	if (windows_per_micro_batch < 1 || windows_per_micro_batch > global_batch_size)
 		return wlb_fail(error, "micro_batch_size is %lld: it must be between 1 and global_batch_size %lld",
 		                (long long)windows_per_micro_batch, (long long)global_batch_size);
-	o.max_tokens = max_tokens == 0 ? windows_per_micro_batch * wlb_loader_packed_tokens(&o) : max_tokens;
+	o.max_tokens = max_tokens == 0 ? usual_max_tokens(&o, windows_per_micro_batch) : max_tokens;
 	if (o.max_tokens < seq_length)
 		return check_max_tokens(&o, error);
 	int64_t count = choose_micro_batches(&o, windows_per_micro_batch, interleave);
@@ -149,15 +180,47 @@ int wlb_loader_micro_batches(int64_t seq_length, int64_t global_batch_size, int6
 	return 0;
 }
 
-int64_t wlb_loader_max_rows(const struct wlb_loader_options *options)
+int64_t wlb_loader_rank_tokens(const struct wlb_loader_options *options)
 {
 	/* Ranks differ by at most one token (wlb_shard). */
-	return divide_up(divide_up(options->max_tokens, options->layout.cp), options->layout.tp) * options->layout.tp;
+	return divide_up(options->max_tokens, options->layout.cp);
+}
+
+int64_t wlb_loader_max_rows(const struct wlb_loader_options *options)
+{
+	return divide_up(wlb_loader_rank_tokens(options), options->layout.tp) * options->layout.tp;
+}
+
+int32_t wlb_loader_key_ranks(const struct wlb_loader_options *o)
+{
+	if (!is_dynamic(o))
+		return o->layout.cp;
+	return wlb_dynamic_cp_key_ranks(&o->layout, wlb_loader_rank_tokens(o), o->micro_batches, o->seq_length,
+	                                o->global_batch_size);
+}
+
+int64_t wlb_loader_max_keys(const struct wlb_loader_options *options)
+{
+	if (!is_dynamic(options))
+		return options->max_tokens;
+	return wlb_loader_key_ranks(options) * wlb_loader_rank_tokens(options);
 }
 
 int32_t wlb_loader_loaded_batches(const struct wlb_loader_options *options)
 {
 	return options->micro_batches + (options->check_interval > 0);
+}
+
+static int check_places(const struct wlb_loader_options *o, struct wlb_error *error)
+{
+	int32_t ranks = wlb_loader_ranks(o);
+	if (is_dynamic(o) && (int64_t)ranks * o->micro_batches > most_places)
+		return wlb_fail(
+			error,
+			"dynamic packing in %d micro-batches on %d ranks (cp x dp): their product must be at most "
+			"%lld, take larger micro-batches",
+			o->micro_batches, ranks, (long long)most_places);
+	return 0;
 }
 
 int wlb_loader_check(const struct wlb_loader_options *o, struct wlb_error *error)
@@ -173,5 +236,5 @@ int wlb_loader_check(const struct wlb_loader_options *o, struct wlb_error *error
 		                o->micro_batches, (long long)o->max_tokens, o->layout.dp,
 		                (long long)o->global_batch_size, (long long)o->seq_length,
 		                (long long)wlb_loader_bins_min(o));
-	return 0;
+	return check_places(o, error);
 }

@@ -17,7 +17,7 @@ struct wlb_loader_options {
 	enum wlb_strategy packing;
 	enum wlb_sharding sharding;
 	/* How the step is divided, as wlb_loader_micro_batches sets it: the number of micro-batches of a replica, and
-	 * the most tokens that one may have on all its context-parallel ranks together. */
+	 * the most tokens that one may have on all context-parallel ranks of a replica together. */
 	int32_t micro_batches;
 	int64_t max_tokens;
 	struct wlb_layout layout;
@@ -34,15 +34,27 @@ struct wlb_loader_options {
 
 /* Sets seq_length, global_batch_size, micro_batches and max_tokens, from options->packing and options->layout, so that
  * every step of the run fits. `windows_per_micro_batch` is Megatron-LM's micro-batch size; max_tokens 0 uses the limit
- * of the strategy: 1.25 times the tokens of that many windows for balanced and greedy packing, once for fixed and
- * plain. The number of micro-batches is global_batch_size / (windows x dp), rounded up, and up to a multiple of pp
- * where interleave > 1; raised where max_tokens is so small that the step would not fit. Returns -1 with numbers and
- * rule where no number fits (max_tokens below seq_length). */
+ * of the strategy: once the tokens of that many windows for fixed and plain packing, else 1.25 times, and for dynamic
+ * at least so many that all replicas together have space for one window more. The number of micro-batches is
+ * global_batch_size / (windows x dp), rounded up, and up to a multiple of pp where interleave > 1; raised where
+ * max_tokens is so small that the step would not fit. Returns -1 with numbers and rule where no number fits (max_tokens
+ * below seq_length). */
 int wlb_loader_micro_batches(int64_t seq_length, int64_t global_batch_size, int64_t windows_per_micro_batch,
                              int64_t max_tokens, int32_t interleave, struct wlb_loader_options *options,
                              struct wlb_error *error);
 
-/* The most rows that a micro-batch may have on a rank. */
+/* How many ranks share a micro-batch: cp, or cp x dp with dynamic packing; and the number of this rank among these. */
+int32_t wlb_loader_ranks(const struct wlb_loader_options *options);
+int32_t wlb_loader_rank(const struct wlb_loader_options *options);
+
+/* The ranks for whose keys a rank has memory: cp, or as wlb_dynamic_cp_key_ranks. */
+int32_t wlb_loader_key_ranks(const struct wlb_loader_options *options);
+
+/* The most tokens that a rank's documents of a micro-batch may have, on all their ranks together. */
+int64_t wlb_loader_max_keys(const struct wlb_loader_options *options);
+
+/* The most tokens, and the most rows, that a micro-batch may have on a rank. */
+int64_t wlb_loader_rank_tokens(const struct wlb_loader_options *options);
 int64_t wlb_loader_max_rows(const struct wlb_loader_options *options);
 
 /* The most micro-batches that a rank loads in a step: those that it trains, and the one of a check. */

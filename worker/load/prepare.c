@@ -175,8 +175,79 @@ static int count_targets(const struct wlb_dataset *dataset, const struct wlb_ste
 	return 0;
 }
 
-/* Fills one micro-batch: shards it over the context-parallel ranks, lays out its rows, and reads this rank's tokens.
- * Adds to *predicted_s the time of this rank's passes over it. */
+/* Documents of a micro-batch. */
+struct documents {
+	const struct wlb_span *spans;
+	const int64_t *tokens;
+	const struct wlb_place *places; /* with dynamic packing */
+	size_t count;
+};
+
+/* Shards a micro-batch of one replica over its context-parallel ranks. */
+static int share_of_replica(struct wlb_preparer *p, const struct documents *d, struct wlb_share *share,
+                            struct wlb_error *error)
+{
+	const struct wlb_loader_options *o = &p->options;
+	/* A single rank has all documents in order with either sharding. */
+	enum wlb_sharding sharding = o->layout.cp > 1 ? o->sharding : WLB_SHARDING_SEQUENCE;
+	if (wlb_shard(sharding, &p->time.kernels, d->tokens, d->count, o->layout.cp, &p->shards, error) < 0)
+		return -1;
+	*share = wlb_share_of_all(&p->shards, 0, o->coords.cp, o->layout.tp);
+	return 0;
+}
+
+/* Leaves of documents in the order of their first rank those of one group. */
+static void keep_group(struct documents *d, int32_t first_rank)
+{
+	while (d->count > 0 && d->places->first_rank < first_rank) {
+		d->spans++;
+		d->tokens++;
+		d->places++;
+		d->count--;
+	}
+	while (d->count > 0 && d->places[d->count - 1].first_rank > first_rank)
+		d->count--;
+}
+
+/* Shards the documents of this rank's group over it, and leaves these alone. */
+static int share_of_group(struct wlb_preparer *p, struct documents *d, struct wlb_share *share, struct wlb_error *error)
+{
+	const struct wlb_loader_options *o = &p->options;
+	int32_t ranks = d->places->ranks, rank = wlb_loader_rank(o) % ranks;
+	*share = (struct wlb_share){0};
+	keep_group(d, wlb_loader_rank(o) - rank);
+	if (d->count == 0)
+		return 0;
+	if (wlb_shard(WLB_SHARDING_DOCUMENT, NULL, d->tokens, d->count, ranks, &p->shards, error) < 0)
+		return -1;
+	*share = wlb_share_of_all(&p->shards, wlb_share_group(ranks, wlb_loader_ranks(o), o->layout.cp), rank,
+	                          o->layout.tp);
+	return 0;
+}
+
+/* Shards a micro-batch of all replicas, each document over its own ranks. */
+static int share_of_places(struct wlb_preparer *p, int32_t number, const struct documents *d, struct wlb_share *share,
+                           struct wlb_error *error)
+{
+	const struct wlb_loader_options *o = &p->options;
+	if (wlb_shard_places(d->tokens, d->places, d->count, wlb_loader_ranks(o), number, &p->shards, error) < 0)
+		return -1;
+	*share = wlb_share_of_places(&p->shards, d->tokens, d->places, d->count, wlb_loader_rank(o), &o->layout);
+	return 0;
+}
+
+/* With dynamic packing micro-batches are of all replicas, but for that of a check. */
+static int share_out(struct wlb_preparer *p, int32_t number, struct documents *d, struct wlb_share *share,
+                     struct wlb_error *error)
+{
+	if (p->options.packing != WLB_STRATEGY_DYNAMIC || number == p->options.micro_batches)
+		return share_of_replica(p, d, share, error);
+	d->places = p->assigner.places + p->assigner.first[number];
+	return p->assigner.in_groups ? share_of_group(p, d, share, error) : share_of_places(p, number, d, share, error);
+}
+
+/* Fills one micro-batch: shards it, lays out this rank's rows, and reads its tokens. Adds to *predicted_s the time of
+ * its passes over it. */
 static int fill(struct wlb_preparer *p, struct wlb_rows *rows, int32_t number, double *predicted_s,
                 struct wlb_error *error)
 {
@@ -189,14 +260,18 @@ static int fill(struct wlb_preparer *p, struct wlb_rows *rows, int32_t number, d
 		return wlb_fail(error, "out of memory for a micro-batch of %zu spans", count);
 	for (size_t i = 0; i < count; i++)
 		p->tokens[i] = spans[i].tokens;
-	/* A single rank has all documents in order with either sharding. */
-	enum wlb_sharding sharding = o->layout.cp > 1 ? o->sharding : WLB_SHARDING_SEQUENCE;
-	if (wlb_shard(sharding, &p->time.kernels, p->tokens, count, o->layout.cp, &p->shards, error) < 0 ||
-	    wlb_rows_add(rows, number, &p->shards, o, &p->model, p->tile_rows, error) < 0)
+	struct documents documents = {.spans = spans, .tokens = p->tokens, .count = count};
+	struct wlb_share share;
+	if (share_out(p, number, &documents, &share, error) < 0)
 		return -1;
-	*predicted_s += wlb_shards_time_s(&p->time, &p->shards, o->coords.cp, rows->list[number].rows, o->layout.pp,
+	if (share.keys == 0)
+		return 0;
+	if (wlb_rows_add(rows, number, &p->shards, &share, &p->model, p->tile_rows, error) < 0)
+		return -1;
+	*predicted_s += wlb_shards_time_s(&p->time, &p->shards, share.rank, share.rows, o->layout.pp,
 	                                  o->coords.pp == o->layout.pp - 1);
-	int rc = read_rows(rows, number, &p->shards, o->coords.cp, spans, p->dataset, p->model.vocab_size, error);
+	int rc = read_rows(rows, number, &p->shards, share.rank, documents.spans, p->dataset, p->model.vocab_size,
+	                   error);
 	p->has_wrong_id |= rc == WRONG_ID;
 	return rc < 0 ? -1 : 0;
 }

@@ -5,7 +5,7 @@
 
 #include "libwlb/capacity.h"
 
-enum { ALIGNED = 16, SEGMENT_WORDS = sizeof(struct wlb_segment) / sizeof(int32_t), NO_TARGET = -1, PADDING = -1 };
+enum { ALIGNED = 16, SEGMENT_WORDS = sizeof(struct wlb_segment) / sizeof(int32_t), NO_TARGET = -1 };
 
 int wlb_rows_init(struct wlb_rows *rows, int32_t micro_batches, struct wlb_error *error)
 {
@@ -57,19 +57,6 @@ static size_t take(struct wlb_rows *rows, size_t count)
 	return start;
 }
 
-static int64_t rows_of(const struct wlb_shards *shards, int32_t rank)
-{
-	return shards->first_row[rank + 1] - shards->first_row[rank];
-}
-
-static int64_t padded_rows(const struct wlb_shards *shards, int32_t tp)
-{
-	int64_t most = 0;
-	for (int32_t r = 0; r < shards->ranks; r++)
-		most = rows_of(shards, r) > most ? rows_of(shards, r) : most;
-	return (most + tp - 1) / tp * tp;
-}
-
 /* Reserves `count` more elements, which are 0: the gaps between the arrays are copied to the device with them. */
 static int reserve(struct wlb_rows *rows, size_t count, struct wlb_error *error)
 {
@@ -84,13 +71,13 @@ static int reserve(struct wlb_rows *rows, size_t count, struct wlb_error *error)
 	return 0;
 }
 
-static int lay_out(struct wlb_rows *rows, int32_t number, size_t segments, int32_t cp, struct wlb_error *error)
+static int lay_out(struct wlb_rows *rows, int32_t number, size_t segments, const struct wlb_share *share,
+                   struct wlb_error *error)
 {
-	const struct wlb_micro_batch *batch = &rows->list[number];
-	size_t n = (size_t)batch->rows, from = 0, to = 0;
-	if (cp > 1) {
-		from = (size_t)batch->tokens;
-		to = n * (size_t)cp;
+	size_t n = (size_t)share->rows, from = 0, to = 0;
+	if (share->has_exchanges) {
+		from = (size_t)share->keys;
+		to = (size_t)share->exchanged;
 	}
 	size_t words = segments * SEGMENT_WORDS;
 	size_t needed = aligned(n + 1) + 2 * aligned(n) + aligned(from) + aligned(to) + aligned(words);
@@ -111,10 +98,12 @@ static int lay_out(struct wlb_rows *rows, int32_t number, size_t segments, int32
  * n tiles, and shards meet at most 2 T / tile_rows + 2 n of them. */
 size_t wlb_rows_elements_max(const struct wlb_loader_options *o, int tile_rows)
 {
-	size_t n = (size_t)wlb_loader_max_rows(o), tokens = (size_t)o->max_tokens, cp = (size_t)o->layout.cp;
+	size_t n = (size_t)wlb_loader_max_rows(o), tokens = (size_t)wlb_loader_max_keys(o);
+	size_t ranks = (size_t)wlb_loader_key_ranks(o);
+	int has_exchanges = wlb_loader_ranks(o) > 1;
 	size_t count = aligned(n + 1) + 2 * aligned(n) + aligned(n * SEGMENT_WORDS);
-	if (cp > 1)
-		count += aligned(tokens) + aligned(n * cp);
+	if (has_exchanges)
+		count += aligned(tokens) + aligned(n * ranks);
 	if (tile_rows > 0) {
 		size_t tiles = tokens / (size_t)tile_rows + 1;
 		size_t bytes = n * sizeof(struct wlb_query_tile) + (tiles + n) * sizeof(struct wlb_key_tile) +
@@ -125,13 +114,13 @@ size_t wlb_rows_elements_max(const struct wlb_loader_options *o, int tile_rows)
 }
 
 static void fill_segments(struct wlb_micro_batch *batch, int32_t *segments, const struct wlb_shards *shards,
-                          int32_t rank)
+                          const struct wlb_share *share)
 {
-	const struct wlb_shard *shard = &shards->shards[shards->first_shard[rank]];
+	const struct wlb_shard *shard = &shards->shards[shards->first_shard[share->rank]];
 	for (int s = 0; s < batch->segments.count; s++, shard++) {
 		struct wlb_segment segment = {.q_start = shard->q_start,
 		                              .q_count = shard->q_count,
-		                              .k_start = shard->k_start,
+		                              .k_start = (int32_t)wlb_share_key(share, shard->k_start),
 		                              .k_count = shard->k_count,
 		                              .q_offset = shard->q_offset};
 		memcpy(segments + (size_t)s * SEGMENT_WORDS, &segment, sizeof(segment));
@@ -174,46 +163,30 @@ static int add_tiles(struct wlb_rows *rows, int32_t number, int tile_rows, struc
 	return 0;
 }
 
-/* Each map is the other's inverse. */
-static void fill_maps(const struct wlb_micro_batch *batch, int32_t *from, int32_t *to, const struct wlb_shards *shards)
+int wlb_rows_add(struct wlb_rows *rows, int32_t number, const struct wlb_shards *shards, const struct wlb_share *share,
+                 const struct wlb_model *model, int tile_rows, struct wlb_error *error)
 {
-	for (int64_t i = 0; i < batch->rows * shards->ranks; i++)
-		to[i] = PADDING;
-	for (int32_t r = 0; r < shards->ranks; r++)
-		for (size_t s = shards->first_shard[r]; s < shards->first_shard[r + 1]; s++) {
-			const struct wlb_shard *shard = &shards->shards[s];
-			for (int32_t i = 0; i < shard->q_count; i++) {
-				int32_t token = shard->k_start + shard->q_offset + i;
-				int64_t row = r * batch->rows + shard->q_start + i;
-				from[token] = (int32_t)row;
-				to[row] = token;
-			}
-		}
-}
-
-int wlb_rows_add(struct wlb_rows *rows, int32_t number, const struct wlb_shards *shards,
-                 const struct wlb_loader_options *options, const struct wlb_model *model, int tile_rows,
-                 struct wlb_error *error)
-{
-	int32_t rank = options->coords.cp;
-	size_t segments = shards->first_shard[rank + 1] - shards->first_shard[rank];
+	size_t segments = shards->first_shard[share->rank + 1] - shards->first_shard[share->rank];
 	struct wlb_micro_batch *batch = &rows->list[number];
 	*batch = (struct wlb_micro_batch){
-		.tokens = shards->tokens,
-		.rows = padded_rows(shards, options->layout.tp),
-		.own_rows = rows_of(shards, rank),
+		.tokens = share->keys,
+		.rows = share->rows,
+		.own_rows = share->own_rows,
 		.segments.count = (int)segments,
-		.work = wlb_shards_work(shards, rank, model),
+		.exchange_count = share->has_exchanges ? share->part_count : 0,
+		.work = wlb_shards_work(shards, share->rank, model),
 	};
-	if (lay_out(rows, number, segments, shards->ranks, error) < 0)
+	for (int32_t e = 0; e < batch->exchange_count; e++)
+		batch->exchanges[e] = share->parts[e].exchange;
+	if (lay_out(rows, number, segments, share, error) < 0)
 		return -1;
 	const struct wlb_row_arrays *arrays = &rows->arrays[number];
 	for (int64_t i = 0; i < batch->rows; i++)
 		rows->host[arrays->targets + (size_t)i] = NO_TARGET;
-	wlb_shards_positions(shards, rank, rows->host + arrays->positions);
-	fill_segments(batch, rows->host + arrays->segments, shards, rank);
-	if (shards->ranks > 1)
-		fill_maps(batch, rows->host + arrays->from_ranks, rows->host + arrays->to_ranks, shards);
+	wlb_shards_positions(shards, share->rank, rows->host + arrays->positions);
+	fill_segments(batch, rows->host + arrays->segments, shards, share);
+	if (share->has_exchanges)
+		wlb_share_maps(share, shards, rows->host + arrays->from_ranks, rows->host + arrays->to_ranks);
 	return tile_rows > 0 ? add_tiles(rows, number, tile_rows, error) : 0;
 }
 

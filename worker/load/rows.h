@@ -9,6 +9,7 @@
 #include "kernels/attention_tiles.h"
 #include "libwlb/wlb.h"
 #include "worker/load/options.h"
+#include "worker/load/share.h"
 #include "worker/model/micro_batch.h"
 
 /* Where the arrays of a micro-batch begin in the block; shapes as in struct wlb_micro_batch. ids has one element more,
@@ -47,12 +48,11 @@ void wlb_rows_use_block(struct wlb_rows *rows, int32_t *host, size_t capacity);
 /* Makes all micro-batches empty. */
 void wlb_rows_clear(struct wlb_rows *rows);
 
-/* Lays out micro-batch `number` from `shards` and fills all arrays; ids and targets get the values of padding.
- * `tile_rows` is what the device needs (wlb_ops.attention_tile_rows). Returns -1 if out of memory, or where a block
- * that was given is too small. */
-int wlb_rows_add(struct wlb_rows *rows, int32_t number, const struct wlb_shards *shards,
-                 const struct wlb_loader_options *options, const struct wlb_model *model, int tile_rows,
-                 struct wlb_error *error);
+/* Lays out a rank's share of micro-batch `number` from `shards` and fills all arrays; ids and targets get the values of
+ * padding. `tile_rows` is what the device needs (wlb_ops.attention_tile_rows). Returns -1 if out of memory, or where a
+ * block that was given is too small. */
+int wlb_rows_add(struct wlb_rows *rows, int32_t number, const struct wlb_shards *shards, const struct wlb_share *share,
+                 const struct wlb_model *model, int tile_rows, struct wlb_error *error);
 
 /* Sets the pointers of the list to a copy of the block, and those of host memory to the block. */
 void wlb_rows_set_pointers(struct wlb_rows *rows, const int32_t *block);

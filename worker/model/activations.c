@@ -93,7 +93,7 @@ static void place_kept(const struct wlb_transformer *t, struct wlb_layer_activat
 static void place_recomputed(const struct wlb_transformer *t, struct wlb_layer_activations *layer,
                              const struct sizes *s, struct arena *arena)
 {
-	layer->kv_all = t->cp_size > 1 ? take(arena, s->tokens, 2 * s->kv) : NULL;
+	layer->kv_all = t->has_exchanges ? take(arena, s->tokens, 2 * s->kv) : NULL;
 	if (s->norms_before) {
 		layer->norm = take(arena, s->share, s->hidden);
 		layer->post_norm = take(arena, s->share, s->hidden);
@@ -192,9 +192,9 @@ static void place_scratch(struct wlb_transformer *t, const struct sizes *s, stru
 		scratch->gathered = take(arena, s->rows, s->hidden);
 		scratch->addend = take(arena, s->rows, s->hidden);
 	}
-	if (t->cp_size > 1) {
+	if (t->has_exchanges) {
 		scratch->d_kv_all = take(arena, s->tokens > s->rows ? s->tokens : s->rows, 2 * s->kv);
-		scratch->kv_ranks = take(arena, t->cp_size * s->rows, 2 * s->kv);
+		scratch->kv_ranks = take(arena, t->key_ranks * s->rows, 2 * s->kv);
 	}
 	if (t->parameters->final_norm >= 0) {
 		scratch->final_norm = take(arena, s->share, s->hidden);
@@ -329,9 +329,9 @@ struct wlb_transformer *wlb_transformer_new(const struct wlb_parameters *paramet
 		.device = parameters->device,
 		.groups = groups,
 		.tp = groups->tp,
-		.cp = groups->cp,
 		.tp_size = wlb_comm_size(groups->tp),
-		.cp_size = wlb_comm_size(groups->cp),
+		.key_ranks = split->dynamic_cp > 0 ? split->dynamic_cp : wlb_comm_size(groups->cp),
+		.has_exchanges = wlb_comm_size(split->dynamic_cp > 0 ? groups->data : groups->cp) > 1,
 		.recompute = split->recompute,
 		.recompute_layers = split->recompute_layers,
 		.rotated_pairs = (int)wlb_model_rotary_dim(&parameters->shape) / 2,

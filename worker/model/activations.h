@@ -15,8 +15,8 @@ struct wlb_scratch {
 	/* tensor parallelism */
 	void *gathered; /* [n, h] rows of all tensor-parallel ranks; NULL where tp is 1, as is the next */
 	void *addend;   /* [n, h] this rank's addend of a sum over ranks */
-	/* context parallelism; NULL where cp is 1 */
-	void *kv_ranks; /* [cp, n, 2 kv] keys and values of all context-parallel ranks, or their gradients */
+	/* context parallelism; NULL without exchanges */
+	void *kv_ranks; /* [key_ranks, n, 2 kv] keys and values of all ranks that exchange them, or their gradients */
 	void *d_kv_all; /* [tokens or, if they are more, n rows of 2 kv] */
 	/* of the micro-batch */
 	void *angles[WLB_ANGLES_KINDS]; /* [n, rotary_dim], master; NULL where the model lacks that kind */
@@ -51,9 +51,9 @@ struct wlb_transformer {
 	struct wlb_device *device;
 	const struct wlb_groups *groups;
 	struct wlb_comm *tp;
-	struct wlb_comm *cp;
 	int tp_size;
-	int cp_size;
+	int key_ranks;       /* whose keys and values there is memory for */
+	int has_exchanges;   /* 1: micro-batches may have some */
 	int64_t halved_rows; /* of a micro-batch whose rows are halved, the least; 0: none are */
 	/* Of each piece the collectives under way between parts of a layer, which only worker/model/layer.c uses. */
 	struct wlb_comm_request *rows[2], *sums[2];
@@ -74,6 +74,7 @@ struct wlb_transformer {
 	struct wlb_layer_activations **unused; /* [in_flight_count]: those that no slot has, the first unused_count */
 	int unused_count;
 	struct wlb_scratch scratch;
+	struct wlb_comm_request *exchanges[WLB_EXCHANGES_MAX]; /* started, of the layer in progress */
 	int shared_head;
 	struct wlb_head_buffers head_buffers; /* NULL where the head is not shared */
 	void *block;                          /* all device pointers above point into it */

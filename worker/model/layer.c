@@ -37,8 +37,9 @@
  *             before begins with, beside the gradient of the matrix
  * Of each layer y A and the sum of down B have nothing beside them.
  *
- * The order of a layer's collectives is the same on all ranks, and does not depend on their documents. A and B are one
- * call each; rows in one piece have the calls of B alone.
+ * Tensor-parallel ranks have the same documents. Of these the order of a layer's collectives depends only in the
+ * exchanges of keys and values, of which there may be none or several, and it is the same on all ranks of each
+ * (context_parallel.h). A and B are one call each; rows in one piece have the calls of B alone.
  *   forward   tp: x A, B (in the layer before, but of the first); the squares of keys, where their norm is of all
  *             heads; cp: keys and values; tp: the squares of queries (with those of keys, where all are one product);
  *             the sum of O A; y A; the sum of O B; y B; the sum of down A; the next layer's x A; the sum of down B;
@@ -106,7 +107,7 @@ static struct layer layer_of(struct wlb_transformer *t, const struct wlb_layer *
 		.gate_up = wlb_matrix_of(p, w->gate, w->up),
 		.down = wlb_matrix_of(p, w->down, w->down),
 		.tp_is_1 = t->tp_size == 1,
-		.keys_first = t->cp_size > 1 && !wlb_comm_blocks_host(t->cp),
+		.keys_first = batch->exchange_count > 0 && !wlb_comm_blocks_host(t->groups->data),
 		.norms_before = w->input_norm >= 0,
 		.norms_after = w->attention_norm >= 0,
 		.gelu_gate = wlb_family(p->shape.family)->gelu_gate,
@@ -253,10 +254,10 @@ static struct keys own_keys(const struct layer *l, void *qkv)
 	return keys_in(l, wlb_element(l->device->compute, qkv, l->q_width), l->qkv_width, l->n);
 }
 
-/* The keys that attention reads: those of all ranks, which are this rank's own where cp is 1. */
+/* The keys that attention reads: those of all ranks of its documents, or this rank's own where no other has a part. */
 static struct keys all_keys(const struct layer *l, void *qkv, void *kv_all)
 {
-	return l->t->cp_size == 1 ? own_keys(l, qkv) : keys_in(l, kv_all, 2 * l->kv_width, l->batch->tokens);
+	return l->batch->exchange_count == 0 ? own_keys(l, qkv) : keys_in(l, kv_all, 2 * l->kv_width, l->batch->tokens);
 }
 
 static struct wlb_attention_shape attention_shape(const struct layer *l, const struct keys *keys)
@@ -294,7 +295,7 @@ static void attend(const struct layer *l)
 	                                  &shape);
 }
 
-/* From d_attention to d_qkv, and to d_kv_all where cp is above 1. */
+/* From d_attention to d_qkv, and to d_kv_all where keys are exchanged. */
 static void attend_backward(const struct layer *l)
 {
 	const struct wlb_layer_activations *a = l->a;
@@ -302,22 +303,22 @@ static void attend_backward(const struct layer *l)
 	const struct keys keys = all_keys(l, a->qkv, a->kv_all), d = all_keys(l, s->d_qkv, s->d_kv_all);
 	const struct wlb_attention_shape shape = attention_shape(l, &keys);
 	clear_padding(l, l->device->compute, s->d_qkv, l->qkv_width);
-	if (l->t->cp_size > 1) /* this rank's queries do not see all keys */
+	if (l->batch->exchange_count > 0) /* this rank's queries do not see all keys */
 		l->device->ops->zero(l->device, s->d_kv_all, wlb_bytes(l->device->compute, d.rows * d.stride));
 	l->device->ops->attention_backward(l->device, s->d_qkv, d.k, d.v, s->d_attention, a->qkv, keys.k, keys.v,
 	                                   a->attention, a->lse, &l->batch->segments, &shape);
 }
 
-/* Starts to gather the keys and values of all context-parallel ranks. */
-static int gather_keys_start(const struct layer *l, struct wlb_comm_request **request, struct wlb_error *error)
+/* Starts to gather the keys and values of all ranks of the documents. */
+static int gather_keys_start(const struct layer *l, struct wlb_error *error)
 {
 	const struct keys own = own_keys(l, l->a->qkv);
-	return wlb_cp_all_gather_start(l->t, own.k, own.stride, l->batch, request, error);
+	return wlb_cp_all_gather_start(l->t, own.k, own.stride, l->batch, error);
 }
 
-static int gather_keys_await(const struct layer *l, struct wlb_comm_request *request, struct wlb_error *error)
+static int gather_keys_await(const struct layer *l, struct wlb_error *error)
 {
-	return wlb_cp_all_gather_await(l->t, l->a->kv_all, l->batch, request, error);
+	return wlb_cp_all_gather_await(l->t, l->a->kv_all, l->batch, error);
 }
 
 /* Biases, norms and rotation of these parts of qkv. */
@@ -329,24 +330,23 @@ static int finish_parts(const struct layer *l, enum wlb_qkv parts, struct wlb_er
 	return 0;
 }
 
-/* qkv of the rows of x, which are under way, and the keys and values of all context-parallel ranks. */
+/* qkv of the rows of x, which are under way, and the keys and values of all ranks of the documents. */
 static int queries_and_keys(const struct layer *l, const void *x, struct wlb_error *error)
 {
 	enum wlb_qkv first = l->keys_first ? WLB_KEYS_AND_VALUES : WLB_QKV;
-	struct wlb_comm_request *keys;
 	for (int i = 0; i <= last_piece(l); i++) {
 		if (wlb_comm_wait(l->t->rows[i], error) < 0)
 			return -1;
 		project(l, x, i < last_piece(l) ? WLB_QKV : first, i);
 	}
-	if (finish_parts(l, first, error) < 0 || gather_keys_start(l, &keys, error) < 0)
+	if (finish_parts(l, first, error) < 0 || gather_keys_start(l, error) < 0)
 		return -1;
 	if (l->keys_first) {
 		project(l, x, WLB_QUERIES, last_piece(l));
 		if (finish_parts(l, WLB_QUERIES, error) < 0)
 			return -1;
 	}
-	return gather_keys_await(l, keys, error);
+	return gather_keys_await(l, error);
 }
 
 /* What attention and MLP have as input on this rank: a norm, or where norms come after alone, the residual stream. */
@@ -491,20 +491,18 @@ static int attention_forward(const struct layer *l, struct wlb_error *error)
 }
 
 /* Before the backward pass of attention SELECTIVE computes the norm again and gathers the keys and values again. */
-static int recompute_attention_start(const struct layer *l, struct wlb_comm_request **keys, struct wlb_error *error)
+static int recompute_attention_start(const struct layer *l, struct wlb_error *error)
 {
-	const struct wlb_layer_activations *a = l->a;
-	*keys = NULL;
-	if (a->recompute != WLB_RECOMPUTE_SELECTIVE)
+	if (l->a->recompute != WLB_RECOMPUTE_SELECTIVE)
 		return 0;
 	for (int i = 0; i <= last_piece(l); i++)
 		norm_input(l, i);
-	return gather_keys_start(l, keys, error);
+	return gather_keys_start(l, error);
 }
 
-static int recompute_attention_await(const struct layer *l, struct wlb_comm_request *keys, struct wlb_error *error)
+static int recompute_attention_await(const struct layer *l, struct wlb_error *error)
 {
-	return l->a->recompute == WLB_RECOMPUTE_SELECTIVE ? gather_keys_await(l, keys, error) : 0;
+	return l->a->recompute == WLB_RECOMPUTE_SELECTIVE ? gather_keys_await(l, error) : 0;
 }
 
 /* From the gradient of what attention gave, whose rows d_rows are under way, to d_qkv, and the gradient of O. `x` has
@@ -516,8 +514,7 @@ static int attend_and_output_backward(const struct layer *l, const void *d_rows,
 	const struct wlb_layer_activations *a = l->a;
 	const struct wlb_scratch *s = l->s;
 	const struct keys d_own = own_keys(l, s->d_qkv);
-	struct wlb_comm_request *keys, *d_keys;
-	if (recompute_attention_start(l, &keys, error) < 0)
+	if (recompute_attention_start(l, error) < 0)
 		return -1;
 	for (int i = 0; i <= last_piece(l); i++) {
 		if (wlb_comm_wait(l->t->rows[i], error) < 0)
@@ -525,14 +522,13 @@ static int attend_and_output_backward(const struct layer *l, const void *d_rows,
 		wlb_linear_d_x(l->device, rows_of(l, s->d_attention, l->q_width, i), 0,
 		               rows_of(l, d_rows, l->hidden, i), l->hidden, &l->o, piece_rows(l, i));
 	}
-	if (gather_all_start(l, x, attention_input(l), x_rows, error) < 0 ||
-	    recompute_attention_await(l, keys, error) < 0)
+	if (gather_all_start(l, x, attention_input(l), x_rows, error) < 0 || recompute_attention_await(l, error) < 0)
 		return -1;
 	attend_backward(l);
-	if (wlb_cp_reduce_scatter_start(l->t, s->d_kv_all, l->batch, &d_keys, error) < 0)
+	if (wlb_cp_reduce_scatter_start(l->t, s->d_kv_all, l->batch, error) < 0)
 		return -1;
 	wlb_linear_d_w(l->device, d_rows, l->hidden, a->attention, &l->o, l->n);
-	return wlb_cp_reduce_scatter_await(l->t, d_own.k, d_own.stride, s->d_kv_all, l->batch, d_keys, error);
+	return wlb_cp_reduce_scatter_await(l->t, d_own.k, d_own.stride, s->d_kv_all, l->batch, error);
 }
 
 /* Of a piece, d_residual becomes the gradient of `input`; starts that of the layer before. */

@@ -1,8 +1,8 @@
 /*
- * The part of one micro-batch that one rank works on. Documents are laid end to end, and libwlb shards them over the
- * context-parallel ranks; each context-parallel rank has `rows` rows, which its tensor-parallel ranks divide in equal
- * parts where an operation does not need all rows (sequence parallelism). The loader (worker/load) makes it, the model
- * uses it.
+ * The part of one micro-batch that one rank works on. Documents are laid end to end, and libwlb shards each over its
+ * ranks: the context-parallel ranks of a replica, or as many of all replicas' as it needs. Each has `rows` rows, which
+ * its tensor-parallel ranks divide in equal parts where an operation does not need all rows (sequence parallelism). The
+ * loader (worker/load) makes it, the model uses it.
  */
 #ifndef WORKER_MODEL_MICRO_BATCH_H
 #define WORKER_MODEL_MICRO_BATCH_H
@@ -11,20 +11,31 @@
 
 #include "kernels/ops.h"
 
+enum { WLB_EXCHANGES_MAX = 22 };
+
+/* Rows whose keys and values the ranks of a group exchange: so many of each rank, padded where it has fewer. */
+struct wlb_exchange {
+	int32_t group;               /* the number in key_groups of struct wlb_groups */
+	int64_t rows;                /* of each rank */
+	int64_t own_first, own_rows; /* this rank's, among its rows of the micro-batch */
+};
+
 struct wlb_micro_batch {
-	int64_t tokens;   /* of its documents, on all context-parallel ranks; 0: it is empty, and no rank computes or
-	                     sends anything */
-	int64_t rows;     /* of each context-parallel rank: the most that one has, rounded up to a multiple of tp */
+	int64_t tokens;   /* of the documents of which this rank has a part, on all their ranks; 0: it is empty, and the
+	                     rank computes and sends nothing */
+	int64_t rows;     /* of this rank, at least own_rows and a multiple of tp */
 	int64_t own_rows; /* the first own_rows rows hold this rank's tokens; the others are padding: id 0, target -1,
 	                     position 0, in no segment */
 	/* device memory */
 	const int32_t *ids;       /* [rows] */
 	const int32_t *targets;   /* [rows] */
 	const int32_t *positions; /* [rows] in their document */
-	/* Context parallelism; NULL where cp is 1, when the keys are the rank's own rows. A row is a token's keys and
-	 * values. */
-	const int32_t *from_ranks;    /* [tokens]: row of all ranks' [cp, rows] of each token, in document order */
-	const int32_t *to_ranks;      /* [cp, rows]: token whose gradient goes there; -1: padding */
+	/* Context parallelism. Without exchanges the two maps are NULL, and the keys are the rank's own rows. A row is
+	 * a token's keys and values. The exchanges' [ranks of the group, rows] lie end to end. */
+	int32_t exchange_count;
+	struct wlb_exchange exchanges[WLB_EXCHANGES_MAX]; /* in the order of their calls, the same on all ranks */
+	const int32_t *from_ranks;    /* [tokens]: row of the exchanges of each token, in document order */
+	const int32_t *to_ranks;      /* [rows of the exchanges]: token whose gradient goes there; -1: padding */
 	struct wlb_segments segments; /* queries are this rank's rows; keys are tokens in document order */
 	/* Host memory: a copy of targets, valid until the loader's next step is taken. */
 	const int32_t *targets_host;

@@ -23,7 +23,7 @@ static inline void *wlb_tp_rows(const struct wlb_transformer *t, void *all, void
 	return t->tp_size > 1 ? all : own;
 }
 
-/* The pieces of a micro-batch of n rows, a multiple of tp: the same on all ranks and stages. */
+/* The pieces of a micro-batch of n rows, a multiple of tp: the same on all tensor-parallel ranks and stages. */
 struct wlb_tp_pieces wlb_tp_pieces_of(const struct wlb_transformer *transformer, int64_t n);
 
 /* Of a piece of `count` rows from `first` on, in buffers of the whole micro-batch: out[n, h] = every rank's

@@ -28,7 +28,7 @@ struct wlb_layer_activations {
 	 * their squares, master, [n, groups] of the queries, then of the keys; wlb_query_groups() */
 	void *raw_qk;
 	void *qk_squares;
-	void *kv_all;    /* [tokens, 2 kv] of all context-parallel ranks, in document order; NULL where cp is 1 */
+	void *kv_all;    /* [tokens, 2 kv] of all ranks of the documents, in document order; NULL without exchanges */
 	void *attention; /* [n, q] */
 	void *lse;       /* [n, heads], master */
 	void *middle;    /* [n / tp, h] the residual stream after attention */
@@ -56,12 +56,12 @@ struct wlb_transformer;
 
 /* `in_flight`: the most chunks whose forward pass is begun and whose backward pass is not done; there are activations
  * of layers for so many. `slots`, at least as many: chunks of which a pass or a message uses the input or the output.
- * Buffers for micro-batches of up to max_rows rows (max_tokens on all context-parallel ranks) are allocated here, once;
- * a pass allocates nothing. Recomputation is that of `split`: NONE keeps everything above; SELECTIVE computes norm and
- * post_norm again and gathers kv_all again (attention's scores and the gated product are always computed again); FULL
- * keeps `input` alone of the first recompute_layers layers of each chunk (0: of all), and the others are as with
- * SELECTIVE. The caller owns parameters and groups, which must outlive it. Returns NULL with the number of bytes that
- * could not be allocated. */
+ * Buffers for micro-batches of up to max_rows rows (max_tokens of the documents, on all their ranks) are allocated
+ * here, once; a pass allocates nothing. Recomputation is that of `split`: NONE keeps everything above; SELECTIVE
+ * computes norm and post_norm again and gathers kv_all again (attention's scores and the gated product are always
+ * computed again); FULL keeps `input` alone of the first recompute_layers layers of each chunk (0: of all), and the
+ * others are as with SELECTIVE. The caller owns parameters and groups, which must outlive it. Returns NULL with the
+ * number of bytes that could not be allocated. */
 struct wlb_transformer *wlb_transformer_new(const struct wlb_parameters *parameters, const struct wlb_groups *groups,
                                             const struct wlb_plan *split, int in_flight, int slots, int64_t max_rows,
                                             int64_t max_tokens, struct wlb_error *error);

@@ -49,6 +49,31 @@ static void add_groups(struct splits *splits, struct wlb_groups *g, int shared_h
 	}
 }
 
+/* The group of `size` ranks of the data group that this rank is in. */
+static void add_key_group(struct splits *splits, struct wlb_groups *g, int size)
+{
+	int cp = g->layout.cp, ranks = cp * g->layout.dp, own = g->coords.dp * cp + g->coords.cp;
+	int first = own - own % size;
+	if (first + size > ranks)
+		first = own;
+	const struct wlb_coordinates place = {g->coords.tp, first % cp, g->coords.pp, first / cp};
+	struct wlb_comm_split *split =
+		add(splits, &g->key_groups[g->key_group_count++], wlb_layout_place(&g->layout, &place), own - first);
+	snprintf(split->name, sizeof(split->name), "cp of %d", size);
+}
+
+/* Those of every size but cp. */
+static void add_key_groups(struct splits *splits, struct wlb_groups *g)
+{
+	int size = g->layout.cp * g->layout.dp;
+	for (;; size = wlb_dynamic_cp_smaller(size)) {
+		if (size != g->layout.cp)
+			add_key_group(splits, g, size);
+		if (size == 1)
+			return;
+	}
+}
+
 /* The edges of the ring of stages that are split off together: no stage has two of them. Edge i joins stage i and the
  * one after it. The last edge is apart, since it meets the first where the number of stages is odd. */
 enum edges { EVEN_EDGES, ODD_EDGES, LAST_EDGE, EDGE_SETS };
@@ -140,18 +165,23 @@ static int split_and_connect(struct wlb_groups *g, const struct splits *splits, 
 	return rc;
 }
 
-static int open_all(struct wlb_groups *g, int shared_head, const struct wlb_model *model, struct wlb_error *error)
+static int open_all(struct wlb_groups *g, const struct wlb_plan *plan, const struct wlb_model *model,
+                    struct wlb_error *error)
 {
-	enum { MOST_WITHOUT_HEAD = 5 + 2 * EDGE_SETS };
+	enum { MOST_WITHOUT_HEAD = 5 + WLB_DYNAMIC_CP_SIZES + 2 * EDGE_SETS };
 	const size_t most = MOST_WITHOUT_HEAD + 2 * (size_t)g->layout.pp;
 	struct splits splits = {.list = calloc(most, sizeof(*splits.list))};
 	if (splits.list == NULL)
 		return wlb_fail(error, "out of memory for %zu communicators", most);
-	add_groups(&splits, g, shared_head, model);
+	g->key_group_count = 1;
+	add_groups(&splits, g, plan->shared_head, model);
+	if (plan->dynamic_cp > 0)
+		add_key_groups(&splits, g);
 	add_pipeline(&splits, g);
-	int rc = shared_head ? add_shared_head(&splits, g, error) : 0;
+	int rc = plan->shared_head ? add_shared_head(&splits, g, error) : 0;
 	if (rc == 0)
 		rc = split_and_connect(g, &splits, error);
+	g->key_groups[0] = g->cp;
 	free(splits.list);
 	return rc;
 }
@@ -168,7 +198,7 @@ struct wlb_groups *wlb_groups_open(struct wlb_comm *world, const struct wlb_plan
 	groups->place = place;
 	groups->coords = wlb_layout_coordinates(&plan->layout, place);
 	groups->world = world;
-	if (open_all(groups, plan->shared_head, model, error) == 0)
+	if (open_all(groups, plan, model, error) == 0)
 		return groups;
 	wlb_groups_close(groups);
 	return NULL;
@@ -201,6 +231,8 @@ void wlb_groups_close(struct wlb_groups *groups)
 	}
 	free(groups->head_gradients);
 	free(groups->head_rows);
+	while (groups->key_group_count > 1)
+		wlb_comm_close(groups->key_groups[--groups->key_group_count]);
 	wlb_comm_close(groups->gradients_out);
 	wlb_comm_close(groups->gradients_in);
 	wlb_comm_close(groups->activations_out);

@@ -5,6 +5,8 @@
 #include "libwlb/wlb.h"
 #include "worker/comm/comm.h"
 
+enum { WLB_KEY_GROUPS_MAX = 1 + WLB_DYNAMIC_CP_SIZES };
+
 struct wlb_groups {
 	struct wlb_layout layout;
 	struct wlb_coordinates coords;
@@ -12,7 +14,12 @@ struct wlb_groups {
 	struct wlb_comm *world; /* the caller's */
 	struct wlb_comm *tp;    /* the ranks that share every layer's matrices */
 	struct wlb_comm *cp;    /* the ranks that share every micro-batch's tokens */
-	struct wlb_comm *data;  /* dp x cp ranks that hold the same weights, cp varying fastest: gradients, optimizer */
+	/* Groups whose ranks exchange keys and values: [0] is cp. Where the plan has dynamic_cp, [1] on are of the
+	 * other numbers of the data group's ranks that a document may be on, the greatest first
+	 * (wlb_dynamic_cp_smaller); a rank behind the last whole group is alone. */
+	struct wlb_comm *key_groups[WLB_KEY_GROUPS_MAX];
+	int key_group_count;
+	struct wlb_comm *data; /* dp x cp ranks that hold the same weights, cp varying fastest: gradients, optimizer */
 	/* Messages between stages that follow each other in the ring of stages. Each direction and kind has a
 	 * communicator of the two ranks, the sender first: the calls of a communicator keep their order, and a stage
 	 * that sends before it receives would wait for a neighbour that does the same. Of one rank where there is one
@@ -37,8 +44,8 @@ struct wlb_groups {
  * Whatever the layout, that is one exchange of all ranks; over NCCL then one message with an id from the first rank of
  * each group to each of its others, all at once; then all communicators of a rank are connected side by side. On 2,048
  * nodes with 8 GPUs each (tp=8 cp=2 pp=16 dp=64, shared head) a rank has 39 at most, with the world, and sends at most
- * 153 ids. Before it come the launcher's fence and the two calls of all ranks that choose NCCL. Over MPI the ranks of
- * one group after the other make its communicator, without the others. */
+ * 153 ids; with dynamic_cp 45 and 399. Before it come the launcher's fence and the two calls of all ranks that choose
+ * NCCL. Over MPI the ranks of one group after the other make its communicator, without the others. */
 struct wlb_groups *wlb_groups_open(struct wlb_comm *world, const struct wlb_plan *plan, int place,
                                    const struct wlb_model *model, struct wlb_error *error);
 /* Returns 1 where `stage` is one of those before the last, and the stages share the head. */

@@ -398,7 +398,7 @@ static void set_facts(struct wlb_trainer *t, double loss)
 		.global_batch_size = o->global_batch_size,
 		.ramp = o->ramp,
 		.seed = (uint64_t)o->seed,
-		.packing = (enum wlb_strategy)o->packing,
+		.packing = t->plan->packing,
 		.train_loss = loss,
 		.hyper = t->plan->hyper,
 		.has_hyper = 1,

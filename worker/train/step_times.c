@@ -23,10 +23,11 @@ static int head_edges(const struct wlb_groups *g)
 	return g->coords.pp == g->layout.pp - 1 ? g->coords.pp : 1;
 }
 
-/* Of a shared head the last stage has two communicators with each other stage; else there are ten. */
+/* Of a shared head the last stage has two communicators with each other stage; dynamic context parallelism has one for
+ * each number of ranks; else there are ten. */
 static int comms_count(const struct wlb_groups *g)
 {
-	return OF_EVERY_STAGE + 2 * head_edges(g);
+	return OF_EVERY_STAGE + 2 * head_edges(g) + g->key_group_count - 1;
 }
 
 static struct step_comm of_head(const struct wlb_groups *g, int i)
@@ -50,7 +51,11 @@ static struct step_comm comm_of(const struct wlb_groups *g, int i)
 		{g->data, WLB_TIME_DP},
 		{g->world, WLB_TIME_WORLD},
 	};
-	return i < OF_EVERY_STAGE ? all[i] : of_head(g, i - OF_EVERY_STAGE);
+	if (i < OF_EVERY_STAGE)
+		return all[i];
+	int beyond = i - OF_EVERY_STAGE, of_heads = 2 * head_edges(g);
+	return beyond < of_heads ? of_head(g, beyond)
+	                         : (struct step_comm){g->key_groups[1 + beyond - of_heads], WLB_TIME_CP};
 }
 
 /* -- the calls of each communicator -- */

@@ -123,7 +123,7 @@ static struct wlb_loader_options loader_options(const struct wlb_trainer *t)
 		.global_batch_size = o->global_batch_size,
 		.ramp = o->ramp,
 		.seed = (uint64_t)o->seed,
-		.packing = (enum wlb_strategy)o->packing,
+		.packing = t->plan->packing,
 		.sharding = (enum wlb_sharding)o->cp_sharding,
 		.micro_batches = t->plan->split.micro_batches,
 		.max_tokens = t->plan->max_tokens,
@@ -358,7 +358,7 @@ static int make_model(struct wlb_trainer *t, struct wlb_error *error)
 	int stage = t->groups->coords.pp;
 	t->transformer = wlb_transformer_new(t->parameters, t->groups, split, (int)wlb_plan_in_flight(split, stage),
 	                                     wlb_pipeline_slots(split, stage), wlb_loader_max_rows(&load),
-	                                     t->plan->max_tokens, error);
+	                                     wlb_loader_max_keys(&load), error);
 	if (t->transformer == NULL)
 		return -1;
 	wlb_transformer_halve_rows(t->transformer, t->options->tp_halves);

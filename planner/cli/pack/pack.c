@@ -149,8 +149,9 @@ static const struct wlb_option options[] = {
 	{WLB_MODEL_OPTION(FIELD(model))},
 	{WLB_OPTION(CHOICE, "packing", FIELD(options.strategy), NULL,
                     "greedy is as WLB-LLM published it; fixed gives equal lengths, with documents cut; plain lays "
-                    "documents end to end and cuts them"),
-         .choices = "balanced|greedy|fixed|plain", .initial = "balanced"},
+                    "documents end to end and cuts them; dynamic delays and cuts none, and wlb shard --cp-sharding "
+                    "dynamic says how equal ranks become then"),
+         .choices = "balanced|greedy|fixed|plain|dynamic", .initial = "balanced"},
 	{WLB_OPTION(REAL, "max-length-ratio", FIELD(options.max_length_ratio), "X",
                     "a micro-batch holds at most X windows (balanced, greedy)"),
          .min = 1, .max = 64, .initial = "1.25"},

@@ -182,6 +182,7 @@ struct wlb_search_result *wlb_plan_input_search(const struct wlb_plan_request *r
 	if (input->cost.trainer != WLB_COST_WORKER) /* others cannot */
 		options.fixed.shared_head = 0;
 	options.charge_limit = input->cost.trainer == WLB_COST_WORKER;
+	options.dynamic = request->dynamic;
 	options.prefer_every_gpu = 1;
 	options.keep = keep;
 	return wlb_plan_search(&input->model, &input->machine, &input->stream, &options, error);

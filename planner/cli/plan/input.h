@@ -15,6 +15,7 @@ struct wlb_plan_request {
 	int nodes, gpus_per_node, seq_length, global_batch, zero_stage;
 	struct wlb_trainer_request trainer;
 	double max_length_ratio;
+	int dynamic; /* 1: --packing dynamic of wlb-worker */
 };
 
 enum { WLB_PLAN_NODES_MAX = 1 << 20, WLB_PLAN_GPUS_PER_NODE_MAX = 1024, WLB_PLAN_BATCH_MAX = 1 << 20 };

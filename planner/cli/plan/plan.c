@@ -190,6 +190,8 @@ static int plan(void *values, struct wlb_error *error)
 	else if (request->head_stages == HEAD_ALL && input.cost.trainer != WLB_COST_WORKER)
 		wlb_fail(error,
 		         "--head-stages all: only wlb-worker shares the head over all stages; add --trainer worker");
+	else if (request->input.dynamic && input.cost.trainer != WLB_COST_WORKER)
+		wlb_fail(error, "--packing dynamic: it is planned for wlb-worker alone; add --trainer worker");
 	else
 		code = run(request, &input, &comparison, error);
 	wlb_plan_input_free(&input);
@@ -220,6 +222,9 @@ static const struct wlb_option options[] = {
                     "pipeline stages that compute the output head; all: each an equal share of the rows, as wlb-worker "
                     "can"),
          .choices = "auto|last|all", .initial = "auto"},
+	{WLB_OPTION(CHOICE, "packing", FIELD(input.dynamic), NULL,
+                    "dynamic: each document on as many of the cp x dp ranks as it needs, as wlb-worker can"),
+         .choices = "balanced|dynamic", .initial = "balanced"},
 	{WLB_OPTION(TEXT, "explain", FIELD(explain), "LAYOUT",
                     "say why this layout, such as tp=8,cp=1,pp=4[,dp=2], is not the one chosen: what its step takes "
                     "longer for, what memory it lacks, or which rule it breaks"),

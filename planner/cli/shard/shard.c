@@ -29,9 +29,8 @@ struct job {
 	struct wlb_length_list list;
 	struct wlb_length_stream stream;
 	struct wlb_batches batches;
-	int64_t *tokens;          /* of each document of the micro-batch */
-	struct wlb_place *places; /* dynamic: the ranks of each document */
-	struct wlb_load *loads;   /* dynamic: the load of each rank */
+	int64_t *tokens;           /* of each document of the micro-batch */
+	struct wlb_placer *placer; /* dynamic */
 	struct wlb_shards shards;
 	struct wlb_shard_summary summary;
 	struct wlb_atomic_file dump;
@@ -42,23 +41,38 @@ static int reserve(struct job *job, size_t documents, struct wlb_error *error)
 	int64_t *tokens = reallocarray(job->tokens, documents, sizeof(*tokens));
 	if (tokens != NULL)
 		job->tokens = tokens;
-	struct wlb_place *places = reallocarray(job->places, documents, sizeof(*places));
-	if (places != NULL)
-		job->places = places;
-	if (tokens == NULL || places == NULL)
+	if (tokens == NULL)
 		return wlb_fail(error, "out of memory for a micro-batch of %zu documents", documents);
 	return 0;
 }
 
-/* A rank may hold twice its share, so that a long document is on no more ranks than its work requires. */
-static int assign_ranks(struct job *job, int64_t tokens, struct wlb_error *error)
+static double document_flops(const void *job, int64_t tokens)
+{
+	return wlb_cost_document(&((const struct job *)job)->model, tokens);
+}
+
+/* Ranks have the space for tokens that wlb-worker gives them, with micro-batches of a window for each replica, and for
+ * any number of keys. */
+static int make_placer(struct job *job, int64_t window, struct wlb_error *error)
+{
+	int cp = job->request->cp;
+	int64_t least = wlb_dynamic_cp_max_tokens(job->request->dp, window, 1), usual = window + window / 4;
+	const struct wlb_rank_space space = {
+		.ranks = job->summary.ranks,
+		.key_ranks = job->summary.ranks,
+		.rank_tokens = ((usual > least ? usual : least) + cp - 1) / cp,
+	};
+	job->placer = wlb_placer_new(&space, document_flops, job, error);
+	return job->placer != NULL ? 0 : -1;
+}
+
+static int assign_ranks(struct job *job, struct wlb_error *error)
 {
 	size_t count = job->batches.count;
-	int ranks = job->summary.ranks;
-	if (wlb_dynamic_cp(&job->model, job->tokens, count, ranks, 1, 2 * tokens / ranks + 1, job->places, job->loads,
-	                   error) < 0)
+	struct wlb_placement placement;
+	if (wlb_placer_place(job->placer, job->tokens, count, 1, &placement, error) != 0)
 		return -1;
-	return wlb_shard_places(job->tokens, job->places, count, ranks, 0, &job->shards, error);
+	return wlb_shard_places(job->tokens, placement.places, count, job->summary.ranks, 0, &job->shards, error);
 }
 
 static int shard_batch(struct job *job, struct wlb_error *error)
@@ -69,7 +83,7 @@ static int shard_batch(struct job *job, struct wlb_error *error)
 		return -1;
 	for (size_t i = 0; i < batch->count; i++)
 		job->tokens[i] = batch->spans[i].tokens;
-	int rc = request->dynamic ? assign_ranks(job, batch->max_tokens, error)
+	int rc = request->dynamic ? assign_ranks(job, error)
 	                          : wlb_shard(request->sharding, &job->time, job->tokens, batch->count, request->cp,
 	                                      &job->shards, error);
 	if (rc < 0)
@@ -111,9 +125,8 @@ static int run_job(struct job *job, struct wlb_error *error)
 		.ranks = request->cp * request->dp,
 		.documents = (int64_t)job->list.count,
 	};
-	job->loads = calloc((size_t)job->summary.ranks, sizeof(*job->loads));
-	if (job->loads == NULL)
-		return wlb_fail(error, "out of memory for %d ranks", job->summary.ranks);
+	if (request->dynamic && make_placer(job, window, error) < 0)
+		return -1;
 	if (request->dump != NULL) {
 		if (wlb_atomic_file_open(&job->dump, request->dump, error) < 0)
 			return -1;
@@ -178,8 +191,7 @@ static int shard(void *values, struct wlb_error *error)
 	wlb_atomic_file_drop(&job.dump);
 	wlb_shards_free(&job.shards);
 	free(job.tokens);
-	free(job.places);
-	free(job.loads);
+	wlb_placer_free(job.placer);
 	wlb_batches_free(&job.batches);
 	wlb_length_list_free(&job.list);
 	return code;

@@ -26,6 +26,11 @@ static const struct wlb_sim_strategy strategies[] = {
          WLB_SIM_SERVERS},
 };
 
+/* What wlb-worker does with --packing dynamic, where the simulated trainer is that. */
+static const struct wlb_sim_strategy worker_dynamic = {"dynamic",
+                                                       "no delay; as many of the cp x dp ranks as a document needs",
+                                                       WLB_STRATEGY_DYNAMIC, WLB_SHARDING_ADAPTIVE, WLB_SIM_DYNAMIC};
+
 const struct wlb_sim_strategy *wlb_sim_strategy_find(const char *name)
 {
 	for (size_t i = 0; i < sizeof(strategies) / sizeof(strategies[0]); i++)
@@ -97,7 +102,8 @@ static void set_memory(const struct wlb_plan_input *input, const struct wlb_sim_
 	int64_t longest = 0;
 	for (size_t i = 0; i < samples->count; i++) {
 		const struct wlb_step *step = &samples->steps[i];
-		for (int32_t b = 0; b < step->micro_batches; b++)
+		/* wlb-worker has memory for the most that documents of their own ranks may have. */
+		for (int32_t b = 0; b < step->micro_batches && options->plan.dynamic_cp == 0; b++)
 			if (step->loads[b].tokens > run->micro_batch_tokens)
 				run->micro_batch_tokens = step->loads[b].tokens;
 		for (size_t k = 0; k < step->count; k++)
@@ -116,6 +122,18 @@ static void set_memory(const struct wlb_plan_input *input, const struct wlb_sim_
 	run->missing_bytes = missing_bytes > 0.0 ? missing_bytes : 0.0;
 }
 
+/* Ranks have the space that wlb-worker gives them. */
+static void divide_over_all(const struct wlb_plan_request *request, struct wlb_sim_options *options)
+{
+	const struct wlb_layout *l = &options->plan.layout;
+	int64_t window = request->seq_length, windows = options->windows;
+	int64_t least = wlb_dynamic_cp_max_tokens(l->dp, window, windows);
+	int64_t usual = (int64_t)((double)(window * windows) * request->max_length_ratio);
+	options->rank_tokens = ((usual > least ? usual : least) + l->cp - 1) / l->cp;
+	options->plan.dynamic_cp = wlb_dynamic_cp_key_ranks(l, options->rank_tokens, options->plan.micro_batches,
+	                                                    window, request->global_batch);
+}
+
 int wlb_sim_run_strategy(const struct wlb_plan_request *request, struct wlb_plan_input *input,
                          const struct wlb_sim_options *options, int steps, struct wlb_sim_run *run,
                          struct wlb_error *error)
@@ -123,6 +141,10 @@ int wlb_sim_run_strategy(const struct wlb_plan_request *request, struct wlb_plan
 	struct wlb_packer_options packing;
 	struct wlb_samples samples = {0};
 	struct wlb_sim_options own = *options;
+	if (run->strategy->attention == WLB_SIM_DYNAMIC && own.cost.trainer == WLB_COST_WORKER) {
+		run->strategy = &worker_dynamic;
+		divide_over_all(request, &own);
+	}
 	own.sharding = run->strategy->sharding;
 	own.attention = run->strategy->attention;
 	struct wlb_sim *sim = wlb_sim_new(&input->model, &input->machine, &own, error);
@@ -131,6 +153,7 @@ int wlb_sim_run_strategy(const struct wlb_plan_request *request, struct wlb_plan
 	wlb_packer_options_init(&packing, (int64_t)request->seq_length * own.windows,
 	                        request->global_batch / own.windows);
 	packing.strategy = run->strategy->packing;
+	run->micro_batch_tokens = own.rank_tokens * own.plan.layout.cp;
 	packing.max_length_ratio = request->max_length_ratio;
 	/* Micro-batches of equal time, as the published packer's measured curves give them too. */
 	packing.work = wlb_sim_document_s;

@@ -103,7 +103,7 @@ class CommandLines(unittest.TestCase):
         self.assertIn("/tmp", complete("wlb", "check-node", "--dir", "/tm"))
         self.assertEqual(complete("wlb", "db", "m"), ["migrate"])
         self.assertEqual(complete("wlb-worker", "t"), ["train"])
-        self.assertEqual(complete("wlb", "pack", "--seq-length", "8", "--packing", ""), ["balanced", "greedy", "fixed", "plain"])
+        self.assertEqual(complete("wlb", "pack", "--seq-length", "8", "--packing", ""), ["balanced", "greedy", "fixed", "plain", "dynamic"])
         self.assertEqual(complete("wlb", "shard", "--cp-sharding", "per"), ["per-document", "per-sequence"])
         self.assertIn("/tmp", complete("wlb", "run", "--spool-dir", "/tm"))
         self.assertEqual(complete("wlb", "pack", "--svg", ""), [])  # then bash offers files

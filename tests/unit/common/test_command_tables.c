@@ -169,10 +169,10 @@ static void assert_choices(const struct wlb_option_table *table, const char *opt
 static void choices_are_in_the_order_of_their_enums(void **state)
 {
 	const struct wlb_option_table *train_table = &wlb_train_option_table;
-	for (int i = WLB_STRATEGY_BALANCED; i <= WLB_STRATEGY_PLAIN; i++) {
+	for (int i = WLB_STRATEGY_BALANCED; i <= WLB_STRATEGY_PLAIN; i++)
 		assert_choices(wlb_command_pack.options, "packing", wlb_strategy_name(i), i);
+	for (int i = WLB_STRATEGY_BALANCED; i <= WLB_STRATEGY_DYNAMIC; i++)
 		assert_choices(train_table, "packing", wlb_strategy_name(i), i);
-	}
 	for (int i = WLB_SHARDING_SEQUENCE; i <= WLB_SHARDING_ADAPTIVE; i++)
 		assert_choices(train_table, "cp-sharding", wlb_sharding_name(i), i);
 	for (int i = WLB_RECOMPUTE_NONE; i <= WLB_RECOMPUTE_FULL; i++) {

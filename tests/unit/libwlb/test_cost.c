@@ -272,6 +272,11 @@ static void the_worker_gathers_keys_beside_the_queries(void **state)
 		assert_int_equal(gather_s > product_s, slow);
 		assert_near(hidden_s, 32.0 * (slow ? product_s : gather_s), 1e-6);
 	}
+	/* The same of documents on ranks of several replicas. 600 rows are two waves of tiles; apart, three. */
+	plan.layout = (struct wlb_layout){1, 1, 1, 2};
+	double one_s = wlb_layer_products_s(&cost, 600.0).forward;
+	plan.dynamic_cp = 2;
+	assert_true(wlb_layer_products_s(&cost, 600.0).forward > 1.01 * one_s);
 }
 
 static void assert_parts(const struct wlb_sim_time *t)

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -151,6 +152,89 @@ static void sums_no_tokens_beyond_what_64_bits_hold(void **state)
 	                                   "1152921504606846976");
 }
 
+static double length(const void *context, int64_t tokens)
+{
+	(void)context;
+	return (double)tokens;
+}
+
+static double no_number(const void *context, int64_t tokens)
+{
+	(void)context;
+	return tokens > 1 ? NAN : 1.0;
+}
+
+static int place_in(struct wlb_rank_space space, double (*work)(const void *context, int64_t tokens),
+                    const int64_t *tokens, size_t count, struct wlb_place *places, struct wlb_load *loads,
+                    int *in_groups)
+{
+	struct wlb_error error = {""};
+	struct wlb_placement placement;
+	struct wlb_placer *placer = wlb_placer_new(&space, work, NULL, &error);
+	assert_non_null(placer);
+	int rc = wlb_placer_place(placer, tokens, count, 1, &placement, &error);
+	*in_groups = rc == 0 && placement.in_groups;
+	if (rc == 0) {
+		memcpy(places, placement.places, count * sizeof(*places));
+		memcpy(loads, placement.loads, (size_t)space.ranks * sizeof(*loads));
+	}
+	if (rc < 0)
+		assert_string_equal(error.message,
+		                    "document 0: the work of 60 tokens is nan: it must be finite and above 0");
+	wlb_placer_free(placer);
+	return rc;
+}
+
+/* By length the documents of 30 tokens are equal to one of 60 on two ranks; by FLOPs they would not be. */
+static void weighs_with_the_callers_own_work(void **state)
+{
+	(void)state;
+	static const int64_t tokens[] = {60, 30, 30};
+	struct wlb_place places[3];
+	struct wlb_load loads[4];
+	int in_groups;
+	assert_int_equal(place_in((struct wlb_rank_space){4, 4, 40}, length, tokens, 3, places, loads, &in_groups), 0);
+	assert_int_equal(places[0].ranks, 2);
+	assert_int_equal(in_groups, 0);
+	for (int r = 0; r < 4; r++)
+		assert_true(loads[r].work == 30.0);
+	assert_int_equal(place_in((struct wlb_rank_space){4, 4, 14}, length, tokens, 3, places, loads, &in_groups), 1);
+	assert_int_equal(place_in((struct wlb_rank_space){4, 4, 40}, no_number, tokens, 3, places, loads, &in_groups),
+	                 -1);
+}
+
+/* All on two ranks would exchange too many keys; where none has space by itself, groups have them together. */
+static void exchanges_no_more_keys_than_there_is_memory_for(void **state)
+{
+	(void)state;
+	static const int64_t tokens[] = {60, 60, 60, 60}, few[] = {4, 4, 4, 4, 4, 4, 4, 4};
+	struct wlb_place places[8];
+	struct wlb_load loads[4];
+	int in_groups;
+	assert_int_equal(place_in((struct wlb_rank_space){4, 1, 60}, length, tokens, 4, places, loads, &in_groups), 0);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(places[i].ranks, 1);
+	assert_int_equal(in_groups, 0);
+	assert_int_equal(place_in((struct wlb_rank_space){3, 3, 11}, length, few, 8, places, loads, &in_groups), 0);
+	assert_int_equal(in_groups, 1);
+	for (int r = 0; r < 3; r++) {
+		assert_int_equal(loads[r].tokens, r < 2 ? 11 : 10);
+		assert_true(fabs(loads[r].work - 32.0 / 3.0) < 1e-9);
+	}
+}
+
+static void lists_the_numbers_of_ranks(void **state)
+{
+	(void)state;
+	assert_int_equal(wlb_dynamic_cp_smaller(2), 1);
+	assert_int_equal(wlb_dynamic_cp_smaller(8), 4);
+	assert_int_equal(wlb_dynamic_cp_smaller(56), 32);
+	int sizes = 1;
+	for (int32_t ranks = (1 << 20) - 1; ranks > 1; ranks = wlb_dynamic_cp_smaller(ranks))
+		sizes++;
+	assert_in_range(sizes, 2, WLB_DYNAMIC_CP_SIZES);
+}
+
 /* Megatron Core's gpus_needed: max(1, 2 ** ceil(log2(seq_len / max_seq_len_per_rank))). */
 static void chooses_ranks_by_length_as_megatron_core(void **state)
 {
@@ -222,6 +306,9 @@ int main(void)
 		cmocka_unit_test(keeps_small_documents_on_one_rank_and_splits_the_long),
 		cmocka_unit_test(splits_what_does_not_fit_one_rank),
 		cmocka_unit_test(sums_no_tokens_beyond_what_64_bits_hold),
+		cmocka_unit_test(weighs_with_the_callers_own_work),
+		cmocka_unit_test(exchanges_no_more_keys_than_there_is_memory_for),
+		cmocka_unit_test(lists_the_numbers_of_ranks),
 		cmocka_unit_test(chooses_ranks_by_length_as_megatron_core),
 		cmocka_unit_test(puts_the_longest_first_on_the_least_loaded),
 		cmocka_unit_test(refuses_what_cannot_be),

@@ -120,6 +120,32 @@ static void a_worker_has_logits_of_some_rows(void **state)
 	assert_near(many, 0.0, 1e-12);
 }
 
+/* A rank has the rows and the keys of static context parallelism over the ranks that it reserves for, and beyond its
+ * communicators one for each number of ranks but cp: of 8 those of 8 and 4. */
+static void dynamic_context_parallelism_reserves_the_keys_of_all_ranks(void **state)
+{
+	(void)state;
+	struct wlb_model model = llama_7b();
+	struct wlb_machine machine = {.element_bytes = 2};
+	struct wlb_plan dynamic = plan_of(2, 2, 1, 4, 1, 4), fixed = plan_of(2, 8, 1, 1, 1, 4);
+	struct wlb_cost_options worker;
+	wlb_cost_options_worker(&worker, &machine);
+	dynamic.dynamic_cp = 8;
+	for (int recompute = WLB_RECOMPUTE_NONE; recompute <= WLB_RECOMPUTE_FULL; recompute++) {
+		dynamic.recompute = fixed.recompute = (enum wlb_recompute)recompute;
+		struct wlb_memory a = wlb_memory_stage_of(&dynamic, &model, &machine, &worker, 0, 1001, 1001);
+		struct wlb_memory b = wlb_memory_stage_of(&fixed, &model, &machine, &worker, 0, 4008, 4008);
+		assert_near(a.allocated, b.allocated, 1e-12);
+		assert_near(a.runtime - b.runtime, 2.0 * 688.0 * 1024.0 * 1024.0, 1e-12);
+	}
+	/* Also where that is for its own tokens alone. */
+	dynamic = fixed = plan_of(2, 1, 1, 8, 1, 4);
+	dynamic.dynamic_cp = 1;
+	double own = wlb_memory_stage_of(&dynamic, &model, &machine, &worker, 0, 1000, 1000).buffers;
+	double none = wlb_memory_stage_of(&fixed, &model, &machine, &worker, 0, 1000, 1000).buffers;
+	assert_near(own - none, 2.0 * 2.0 * 2048.0 * (1000.0 + 1000.0), 1e-12);
+}
+
 static void stages_hold_the_micro_batches_in_flight(void **state)
 {
 	(void)state;
@@ -423,6 +449,7 @@ int main(void)
 		cmocka_unit_test(stages_and_tensor_ranks_hold_the_whole_of_llama_70b),
 		cmocka_unit_test(activations_are_those_of_korthikanti),
 		cmocka_unit_test(a_worker_has_logits_of_some_rows),
+		cmocka_unit_test(dynamic_context_parallelism_reserves_the_keys_of_all_ranks),
 		cmocka_unit_test(a_shared_head_is_on_every_stage),
 		cmocka_unit_test(stages_hold_the_micro_batches_in_flight),
 		cmocka_unit_test(what_is_reserved_is_more_than_what_is_allocated),

@@ -35,6 +35,8 @@ static int64_t max_tokens_of(const struct wlb_packer_options *o)
 {
 	if (o->strategy == WLB_STRATEGY_PLAIN || o->strategy == WLB_STRATEGY_FIXED)
 		return o->seq_length;
+	if (o->strategy == WLB_STRATEGY_DYNAMIC)
+		return INT64_MAX;
 	return (int64_t)((double)o->seq_length * o->max_length_ratio);
 }
 
@@ -76,7 +78,7 @@ static void run_any_stream(uint64_t seed)
 	uint64_t random = seed;
 	struct wlb_packer_options o;
 	wlb_packer_options_init(&o, windows[corpus_random(&random) % 4], 1 + (int32_t)(corpus_random(&random) % 12));
-	o.strategy = (enum wlb_strategy)(corpus_random(&random) % 4);
+	o.strategy = (enum wlb_strategy)(corpus_random(&random) % 5);
 	o.max_length_ratio = 1.0 + (double)(corpus_random(&random) % 5) / 4.0;
 	o.max_delay_steps = (int32_t)(corpus_random(&random) % 10);
 	struct wlb_packer *packer = packer_of(&o);
@@ -90,6 +92,8 @@ static void run_any_stream(uint64_t seed)
 		const struct wlb_step *step = step_of(packer, batch, count);
 		assert_int_equal(step->index, k);
 		books_out(&books, step, max_tokens_of(&o), delay_bound_of(&o));
+		if (o.strategy == WLB_STRATEGY_DYNAMIC)
+			assert_true(step->cuts == 0 && step->held_tokens == 0);
 		if (o.strategy == WLB_STRATEGY_BALANCED && held + books.in_tokens > in)
 			assert_true(step->tokens > 0);
 		held = step->held_tokens;
@@ -494,7 +498,7 @@ static void refuses_options_out_of_range(void **state)
 		assert_null(wlb_packer_new(&corpus_model, &o, &error));                                                \
 		assert_string_equal(error.message, text);                                                              \
 	} while (0)
-	REFUSES(o.strategy = 4, "strategy 4 is unknown: use one of enum wlb_strategy");
+	REFUSES(o.strategy = 5, "strategy 5 is unknown: use one of enum wlb_strategy");
 	REFUSES(o.seq_length = 0, "seq_length is 0: it must be between 1 and 1073741824");
 	REFUSES(o.micro_batches = -1, "-1 micro-batches: it must be between 1 and 1048576");
 	REFUSES(o.max_length_ratio = 0.99, "max_length_ratio is 0.99: it must be between 1 and 64");
@@ -510,12 +514,13 @@ static void names_its_strategies(void **state)
 	(void)state;
 	struct wlb_error error;
 	enum wlb_strategy strategy;
-	for (int i = 0; i < 4; i++) {
+	for (int i = 0; i <= WLB_STRATEGY_DYNAMIC; i++) {
 		assert_int_equal(wlb_strategy_parse(wlb_strategy_name((enum wlb_strategy)i), &strategy, &error), 0);
 		assert_int_equal(strategy, i);
 	}
 	assert_int_equal(wlb_strategy_parse("best", &strategy, &error), -1);
-	assert_string_equal(error.message, "strategy \"best\" is unknown: use balanced, greedy, fixed or plain");
+	assert_string_equal(error.message,
+	                    "strategy \"best\" is unknown: use balanced, greedy, fixed, plain or dynamic");
 }
 
 int main(void)

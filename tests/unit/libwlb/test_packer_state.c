@@ -128,6 +128,7 @@ static void has_the_same_future(void **state)
 	check_future(WLB_STRATEGY_GREEDY);
 	check_future(WLB_STRATEGY_FIXED);
 	check_future(WLB_STRATEGY_PLAIN);
+	check_future(WLB_STRATEGY_DYNAMIC);
 }
 
 /* Documents of 160 tokens come in parts of 100, the window, and of 60; nine micro-batches of 100 do not take as many

@@ -186,6 +186,46 @@ static void sharding_decides_what_context_ranks_wait(void **state)
 	assert_int_equal(hybrid.tokens, dynamic.tokens);
 }
 
+/* Micro-batches of all replicas together. The ranks of a long document exchange its keys; documents of one rank are
+ * theirs, as with data parallelism alone. */
+static void documents_have_ranks_of_all_replicas(void **state)
+{
+	(void)state;
+	static const int64_t equal[] = {4096};
+	struct wlb_packed_span spans[16];
+	struct wlb_model model = llama_7b();
+	struct wlb_machine machine = h100();
+	struct wlb_plan plan = plan_of(1, 1, 1, 8, 1, 2);
+	struct wlb_sim_options options;
+	struct wlb_step all = equal_step(16, equal, 1), uneven = all;
+	memcpy(spans, all.spans, sizeof(spans));
+	spans[0].span.tokens = 65536;
+	uneven.spans = spans;
+	wlb_sim_options_init(&options, &plan);
+	wlb_cost_options_worker(&options.cost, &machine);
+	struct wlb_sim_result replicas = simulate(&model, &machine, &options, &all);
+	struct wlb_sim_result waiting = simulate(&model, &machine, &options, &uneven);
+	options.attention = WLB_SIM_DYNAMIC;
+	options.plan.dynamic_cp = 8;
+	struct wlb_sim_result placed = simulate(&model, &machine, &options, &all);
+	assert_near(placed.time.step_s, replicas.time.step_s, 0.01);
+	assert_near(placed.tokens_per_s, replicas.tokens_per_s, 0.01);
+	assert_near(placed.flops, replicas.flops, 1e-12);
+	struct wlb_sim_result divided = simulate(&model, &machine, &options, &uneven);
+	assert_near(sum_of_parts(&divided.time), divided.time.step_s, 1e-9);
+	assert_near(divided.flops, waiting.flops, 1e-12);
+	assert_true(divided.time.cp_s > 0.0);
+	assert_true(divided.time.step_s < 0.5 * waiting.time.step_s);
+	/* Two of the replicas are a sample of all. */
+	all.micro_batches = 4;
+	all.count = 4;
+	struct wlb_sim_result sampled = simulate(&model, &machine, &options, &all);
+	assert_near(sampled.tokens_per_s, placed.tokens_per_s, 0.01);
+	options.attention = WLB_SIM_SHARDED;
+	assert_null(wlb_sim_new(&model, &machine, &options, NULL));
+	free_step(&all);
+}
+
 /* A window of one document and one of four: within each the pairs of chunks are equal work. Those of both as one have a
  * chunk of the long document and a short one each. */
 static void each_window_of_a_micro_batch_is_cut_by_itself(void **state)
@@ -668,6 +708,7 @@ int main(void)
 		cmocka_unit_test(computation_takes_as_long_as_on_the_slowest_rank),
 		cmocka_unit_test(a_straggler_holds_up_its_stage),
 		cmocka_unit_test(sharding_decides_what_context_ranks_wait),
+		cmocka_unit_test(documents_have_ranks_of_all_replicas),
 		cmocka_unit_test(each_window_of_a_micro_batch_is_cut_by_itself),
 		cmocka_unit_test(a_ring_hides_keys_and_values_beside_attention),
 		cmocka_unit_test(attention_servers_share_the_attention_of_the_step),

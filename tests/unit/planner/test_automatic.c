@@ -487,6 +487,45 @@ static void a_limit_of_tokens_adds_micro_batches(void **state)
 	wlb_auto_free(&found);
 }
 
+static double step_s_with(struct wlb_auto_request request, int dynamic, int *is_dynamic)
+{
+	struct wlb_auto found = {0};
+	struct wlb_error error = {""};
+	request.dynamic = dynamic;
+	wlb_auto_find(&request, &found, &error);
+	assert_string_equal(error.message, "");
+	double step_s = found.result->ranked[0].step_s;
+	*is_dynamic = found.result->ranked[0].plan.dynamic_cp > 0;
+	wlb_auto_free(&found);
+	return step_s;
+}
+
+/* A document of a window is more work than a rank's share of the step, unless all are windows. */
+static void dynamic_packing_is_taken_where_its_step_is_shorter(void **state)
+{
+	static const char grouped[] =
+		"{\"model_type\": \"llama\", \"hidden_size\": 4096, \"intermediate_size\": 14336, "
+		"\"num_hidden_layers\": 8, \"num_attention_heads\": 32, "
+		"\"num_key_value_heads\": 8, \"vocab_size\": 32000, "
+		"\"max_position_embeddings\": 131072}";
+	static const double medians[] = {2000.0, 131073.0}, sigmas[] = {1.5, 0.0};
+	struct wlb_auto_request request = request_of(state, 4, 8);
+	request.is_worker = 1;
+	request.model = fixture_write_text(state, "grouped.json", grouped);
+	request.machine = WLB_TEST_MACHINES "/H100.json";
+	request.seq_length = 131072;
+	request.fixed.cp = request.fixed.pp = 1;
+	request.fixed.tp = 2;
+	for (int i = 0; i < 2; i++) {
+		int chosen, without, with;
+		request.lengths = log_normal_documents(state, medians[i], sigmas[i]);
+		double without_s = step_s_with(request, 0, &without), with_s = step_s_with(request, 1, &with);
+		assert_true(step_s_with(request, -1, &chosen) == fmin(without_s, with_s));
+		assert_true(!without && with);
+		assert_int_equal(chosen, i == 0);
+	}
+}
+
 /* 88 ranks for a batch of 8 windows: only pp = 11 uses them all, and its step is longer than that of 64 ranks. */
 static void ranks_stay_idle_where_that_is_faster(void **state)
 {
@@ -535,6 +574,7 @@ int main(void)
 		TEST(ranks_stay_idle_where_that_is_faster),
 		TEST(another_trainer_is_planned_by_its_file),
 		TEST(a_limit_of_tokens_adds_micro_batches),
+		TEST(dynamic_packing_is_taken_where_its_step_is_shorter),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -350,6 +350,19 @@ class Plan(unittest.TestCase):
         steps = {stages: self.calculate("sim", *words, "--head-stages", stages) for stages in ("last", "all")}
         self.assertEqual({name: report["head_stages"] for name, report in steps.items()}, {"last": "last", "all": "all"})
 
+    def test_dynamic_packing_of_the_worker(self):
+        """Of documents of one window alone a few long ones make their replicas late, unless their ranks share them."""
+        job = ("--model", "Llama-3-8B", "--nodes", 1, "--seq-length", 65536, "--global-batch-size", 16, "--trainer", "worker")
+        fixed = ("--tp", 2, "--cp", 1, "--pp", 1)
+        plans = {packing: self.calculate("plan", *job, *fixed, "--packing", packing) for packing in ("balanced", "dynamic")}
+        self.assertGreater(plans["dynamic"]["memory_bytes"]["runtime"], plans["balanced"]["memory_bytes"]["runtime"])
+        report = self.calculate("sim", *job, "--layout", "tp=2,cp=1,pp=1,dp=4", "--steps", 5, "--strategies", "balanced,dynamic")
+        runs = {run["strategy"]: run for run in report["strategies"]}
+        self.assertEqual(runs["dynamic"]["packing"], "dynamic")
+        time = {name: run["time"] for name, run in runs.items()}
+        self.assertTrue(time["balanced"]["cp_s"] == 0 < time["dynamic"]["cp_s"])
+        self.assertLess(time["dynamic"]["imbalance_s"] + time["dynamic"]["cp_imbalance_s"], 0.02 * time["dynamic"]["step_s"])
+
     def test_configurations_that_only_other_trainers_train(self):
         config = {"model_type": "llama", "hidden_size": 2048, "intermediate_size": 8192, "num_hidden_layers": 16,
                   "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 64, "vocab_size": 128256,
@@ -968,6 +981,7 @@ class Refusals(unittest.TestCase):
         self.refused(*sim, "--down", "4", names=("--down", "'4'", "from 0 to 3"))
         self.refused(*sim, "--down", "n[3,7]", names=("--down", "'n3'", "names only with --topology"))
         self.refused(*plan, "--head-stages", "all", names=("--head-stages all", "--trainer worker"))
+        self.refused(*plan, "--packing", "dynamic", names=("--packing dynamic", "--trainer worker"))
         self.refused(*plan, "--tp-halves", 4096, names=("--tp-halves 4096", "--trainer worker"))
         for command in (plan, (*sim, "--layout", "tp=8,dp=4")):
             self.refused(*command, "--trainer", "worker", "--zero-stage", 3, names=("--zero-stage 3", "stage 1"))

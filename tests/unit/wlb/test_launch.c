@@ -125,8 +125,9 @@ static void srun_gets_one_number_of_tasks(void **state)
 /* The second was not planned, and a layout that is not known has no variables. */
 static void an_attempt_is_told_its_own_layout_and_settings(void **state)
 {
-	static const char *const settings[] = {"WLB_MICRO_BATCH_SIZE=", "WLB_INTERLEAVE=",  "WLB_RECOMPUTE=",
-	                                       "WLB_RECOMPUTE_LAYERS=", "WLB_HEAD_STAGES=", "WLB_TP="};
+	static const char *const settings[] = {
+		"WLB_MICRO_BATCH_SIZE=", "WLB_INTERLEAVE=", "WLB_RECOMPUTE=", "WLB_RECOMPUTE_LAYERS=",
+		"WLB_HEAD_STAGES=",      "WLB_PACKING=",    "WLB_TP="};
 	struct wlb_run run = run_with_tasks(0);
 	struct wlb_attempt attempt = two_nodes;
 	(void)state;

@@ -91,19 +91,42 @@ static void *copy(struct wlb_device *device, const void *from, int64_t count, si
 	return to;
 }
 
-struct loads_batch loads_fetch(struct wlb_device *device, const struct wlb_micro_batch *batch, int cp)
+int loads_group_ranks(int group, const struct wlb_layout *layout)
 {
-	int64_t maps = cp > 1;
+	if (group == 0)
+		return layout->cp;
+	int ranks = layout->cp * layout->dp;
+	for (int i = ranks != layout->cp; i < group; i += ranks != layout->cp) {
+		int power = 1;
+		while (2 * power < ranks)
+			power *= 2;
+		ranks = power;
+	}
+	return ranks;
+}
+
+int64_t loads_exchanged(const struct wlb_micro_batch *batch, const struct wlb_layout *layout)
+{
+	int64_t rows = 0;
+	for (int e = 0; e < batch->exchange_count; e++)
+		rows += loads_group_ranks(batch->exchanges[e].group, layout) * batch->exchanges[e].rows;
+	return rows;
+}
+
+struct loads_batch loads_fetch(struct wlb_device *device, const struct wlb_micro_batch *batch,
+                               const struct wlb_layout *layout)
+{
+	int64_t maps = batch->exchange_count > 0;
 	struct loads_batch b = {.about = *batch};
 	if (batch->tokens == 0)
 		return b;
-	assert_int_equal(batch->from_ranks != NULL, cp > 1);
-	assert_int_equal(batch->to_ranks != NULL, cp > 1);
+	assert_int_equal(batch->from_ranks != NULL, maps);
+	assert_int_equal(batch->to_ranks != NULL, maps);
 	b.ids = copy(device, batch->ids, batch->rows, sizeof(int32_t));
 	b.targets = copy(device, batch->targets, batch->rows, sizeof(int32_t));
 	b.positions = copy(device, batch->positions, batch->rows, sizeof(int32_t));
 	b.from_ranks = copy(device, batch->from_ranks, maps * batch->tokens, sizeof(int32_t));
-	b.to_ranks = copy(device, batch->to_ranks, maps * cp * batch->rows, sizeof(int32_t));
+	b.to_ranks = copy(device, batch->to_ranks, loads_exchanged(batch, layout), sizeof(int32_t));
 	b.segments = copy(device, batch->segments.segments, batch->segments.count, sizeof(struct wlb_segment));
 	return b;
 }
@@ -159,7 +182,7 @@ void loads_group_next(struct loads_group *g)
 		assert_int_equal(g->steps[r]->micro_batches, count);
 		for (int m = 0; m < count; m++)
 			g->batches[r * count + m] =
-				loads_fetch(g->data->device, &g->steps[r]->list[m], g->options.layout.cp);
+				loads_fetch(g->data->device, &g->steps[r]->list[m], &g->options.layout);
 	}
 }
 

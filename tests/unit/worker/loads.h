@@ -33,7 +33,12 @@ struct loads_batch {
 	int32_t *ids, *targets, *positions, *from_ranks, *to_ranks;
 	struct wlb_segment *segments;
 };
-struct loads_batch loads_fetch(struct wlb_device *device, const struct wlb_micro_batch *batch, int cp);
+struct loads_batch loads_fetch(struct wlb_device *device, const struct wlb_micro_batch *batch,
+                               const struct wlb_layout *layout);
+/* How many ranks a key group of struct wlb_groups has: cp, then cp x dp and the powers of two below but for cp. */
+int loads_group_ranks(int group, const struct wlb_layout *layout);
+/* Rows of all ranks in the exchanges of a micro-batch. */
+int64_t loads_exchanged(const struct wlb_micro_batch *batch, const struct wlb_layout *layout);
 void loads_batch_free(struct loads_batch *batch);
 
 /* Loaders of all cp x dp ranks of a layout (tp and pp 0), and the micro-batches of their newest step:

@@ -196,6 +196,39 @@ static void check_layout(const struct expected *expected, const int *place_of)
 	wlb_groups_close(g);
 }
 
+/* Of dynamic context parallelism: cp x dp ranks and the powers of two below, but for cp. */
+static const struct {
+	struct wlb_layout layout;
+	const char *groups[3];
+	int count;
+} dynamic_layouts[] = {
+	{{1, 1, 1, 1}, {NULL}, 0},
+	{{1, 2, 1, 4}, {"01234567", halves, alone}, 3},
+	{{1, 4, 1, 2}, {"01234567", pairs, alone}, 3},
+	{{2, 2, 1, 2}, {"0246 1357", alone}, 2},
+	{{1, 1, 2, 4}, {"0246 1357", "02 46 13 57"}, 2},
+};
+
+static void documents_have_groups_of_every_size(void **state)
+{
+	static const int block[RANKS] = {0, 1, 2, 3, 4, 5, 6, 7};
+	const struct wlb_model model = model_of(8, 8, 0);
+	struct wlb_error error = {0};
+	for (size_t i = 0; i < sizeof(dynamic_layouts) / sizeof(dynamic_layouts[0]); i++) {
+		const struct wlb_plan plan = {.layout = dynamic_layouts[i].layout, .dynamic_cp = 1};
+		if (wlb_layout_ranks(&plan.layout) != wlb_comm_size(world))
+			continue;
+		struct wlb_groups *g = wlb_groups_open(world, &plan, wlb_comm_rank(world), &model, &error);
+		assert_non_null(g);
+		assert_int_equal(g->key_group_count, 1 + dynamic_layouts[i].count);
+		assert_ptr_equal(g->key_groups[0], g->cp);
+		for (int k = 0; k < dynamic_layouts[i].count; k++)
+			check_members(g->key_groups[1 + k], dynamic_layouts[i].groups[k], g->place, block);
+		wlb_groups_close(g);
+	}
+	(void)state;
+}
+
 /* In every layout above that has as many ranks as there are. */
 static void every_group_has_its_members(void **state)
 {
@@ -215,16 +248,18 @@ static void every_group_has_its_members(void **state)
 /* What opening the groups of a large run takes: the most that a rank does. */
 struct start_up {
 	struct wlb_layout layout; /* tp cp pp dp */
-	int shared_head;
+	int shared_head, dynamic_cp;
 	int splits; /* groups that were opened one after the other when each was split off and connected by itself */
 	int communicators; /* of two ranks or more, all of which are connected side by side */
 	int ids;           /* that it sends to other ranks, one message each */
 };
 
 static const struct start_up large[] = {
-	{{8, 1, 16, 32}, 1, 41, 37, 7 + 31 + 15 + 2 + 1},      /* 4,096 ranks */
-	{{8, 2, 16, 64}, 1, 41, 38, 7 + 1 + 127 + 15 + 2 + 1}, /* 2,048 nodes of 8 */
-	{{8, 2, 1, 1024}, 0, 9, 3, 7 + 1 + 2047},              /* the largest group */
+	{{8, 1, 16, 32}, 1, 0, 41, 37, 7 + 31 + 15 + 2 + 1},      /* 4,096 ranks */
+	{{8, 2, 16, 64}, 1, 0, 41, 38, 7 + 1 + 127 + 15 + 2 + 1}, /* 2,048 nodes of 8 */
+	{{8, 2, 1, 1024}, 0, 0, 9, 3, 7 + 1 + 2047},              /* the largest group */
+	/* And with groups of 128, 64 ... 4 ranks and of one. */
+	{{8, 2, 16, 64}, 1, 8, 48, 44, 7 + 1 + 127 + 15 + 2 + 1 + 127 + 63 + 31 + 15 + 7 + 3},
 };
 
 /* Sets sizes[split * ranks + color] and splits[place * count + split] of all places. */
@@ -232,7 +267,8 @@ static void record_all(const struct start_up *run, int ranks, struct wlb_comm_sp
 {
 	struct wlb_error error = {0};
 	const struct wlb_model model = model_of(8, 8, 0);
-	const struct wlb_plan plan = {.layout = run->layout, .shared_head = run->shared_head};
+	const struct wlb_plan plan = {
+		.layout = run->layout, .shared_head = run->shared_head, .dynamic_cp = run->dynamic_cp};
 	for (int place = 0; place < ranks; place++) {
 		recorded.splits = &splits[place * run->splits];
 		struct wlb_groups *g = wlb_groups_open(world, &plan, place, &model, &error);
@@ -296,6 +332,7 @@ int main(void)
 	}
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_group_has_its_members),
+		cmocka_unit_test(documents_have_groups_of_every_size),
 		cmocka_unit_test(start_up_is_bounded),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,8 +1,10 @@
 /* Which replica trains which micro-batch: equal time where it is balanced, Megatron-LM's order where it is not; how
  * many micro-batches a step needs. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "tests/unit/libwlb/sim_cases.h"
 #include "tests/unit/worker/loads.h"
 #include "worker/load/assign.h"
 #include "worker/load/document_time.h"
@@ -19,10 +21,11 @@ static double seconds(const struct loads_batch *b, const struct wlb_document_tim
 	return 3.0 * token_s * (double)b->about.own_rows + 3.5 * time->layers * attention_s;
 }
 
-/* How far ranks are from equal, (most - least) / mean, in the mean of all steps. */
+/* How far ranks are from equal, in the mean of all steps: (most - least) / mean, and most / mean - 1. */
 struct spread {
 	double seconds;
 	double flops;
+	double heaviest_flops;
 };
 
 static double unevenness(const double *values, int count)
@@ -34,6 +37,16 @@ static double unevenness(const double *values, int count)
 		sum += values[i];
 	}
 	return (most - least) * count / sum;
+}
+
+static double heaviest(const double *values, int count)
+{
+	double most = 0.0, sum = 0.0;
+	for (int i = 0; i < count; i++) {
+		most = fmax(most, values[i]);
+		sum += values[i];
+	}
+	return most * count / sum - 1.0;
 }
 
 static void add_step(const struct loads_group *g, const struct wlb_document_time *time, struct spread *spread)
@@ -51,6 +64,7 @@ static void add_step(const struct loads_group *g, const struct wlb_document_time
 	}
 	spread->seconds += unevenness(rank_s, g->ranks) / STEPS;
 	spread->flops += unevenness(flops, g->ranks) / STEPS;
+	spread->heaviest_flops += heaviest(flops, g->ranks) / STEPS;
 }
 
 static struct spread measure(const struct loads_dataset *d, enum wlb_strategy packing, int64_t micro_batch_size,
@@ -101,6 +115,85 @@ static void context_parallel_ranks_have_equal_work(void **state)
 	struct wlb_layout layout = {1, 4, 1, 4};
 	assert_true(measure(&d, WLB_STRATEGY_BALANCED, 1, layout).flops < 0.04);
 	assert_true(measure(&d, WLB_STRATEGY_PLAIN, 1, layout).flops > 0.3);
+	loads_close(&d);
+}
+
+/* Without delay: no document waits for a later step. Seconds are predicted, FLOPs are counted. */
+static void dynamic_ranks_have_equal_work(void **state)
+{
+	static const struct wlb_layout dynamic[] = {{1, 1, 1, 8}, {1, 8, 1, 1}, {1, 2, 1, 4}, {1, 1, 2, 4}};
+	struct loads_dataset d;
+	open_deep(&d, state);
+	for (int l = 0; l < 4; l++)
+		for (int64_t windows = 1; windows <= 2; windows++) {
+			struct spread spread = measure(&d, WLB_STRATEGY_DYNAMIC, windows, dynamic[l]);
+			assert_true(spread.seconds < 0.04);
+			assert_true(spread.heaviest_flops <= 0.01);
+		}
+	loads_close(&d);
+}
+
+/* The most rows that a rank exchanges in a micro-batch where each of a document's ranks has as many as the first. */
+static int64_t most_exchanged(const struct wlb_place *places, const int64_t *tokens, size_t count, int32_t ranks,
+                              int32_t micro_batches)
+{
+	int64_t most = 0;
+	for (int32_t m = 0; m < micro_batches; m++)
+		for (int32_t r = 0; r < ranks; r++) {
+			int64_t rows = 0;
+			for (size_t i = 0; i < count; i++) {
+				const struct wlb_place *at = &places[i];
+				if (at->micro_batch == m && r >= at->first_rank && r < at->first_rank + at->ranks)
+					rows += (tokens[i] + at->ranks - 1) / at->ranks * at->ranks;
+			}
+			most = rows > most ? rows : most;
+		}
+	return most;
+}
+
+/* Places few tokens, and as many as a step may have. Returns whether all documents are on groups of
+ * as many ranks. */
+static int place_any_step(const struct wlb_document_time *time, unsigned *random)
+{
+	struct wlb_layout layout = {1, 1 + rand_r(random) % 4, 1, 1 + rand_r(random) % 8};
+	int64_t window = 1 + rand_r(random) % 8, windows = 1 + rand_r(random) % 16, left = window * windows,
+		tokens[128];
+	struct wlb_loader_options o = loads_options(WLB_STRATEGY_DYNAMIC, WLB_SHARDING_ADAPTIVE, window, windows, 1,
+	                                            rand_r(random) % 2 ? window : 0, layout);
+	int32_t ranks = layout.cp * layout.dp, reserved = wlb_loader_key_ranks(&o);
+	const struct wlb_rank_space space = {ranks, reserved, wlb_loader_rank_tokens(&o)};
+	struct wlb_placement placement;
+	struct wlb_error error;
+	size_t count = 0;
+	while (left > 0) {
+		int64_t next = 1 + rand_r(random) % window;
+		tokens[count] = next < left ? next : left;
+		left -= tokens[count++];
+	}
+	struct wlb_placer *placer = wlb_placer_new(&space, wlb_document_s, time, &error);
+	assert_non_null(placer);
+	assert_int_equal(wlb_placer_place(placer, tokens, count, o.micro_batches, &placement, &error), 0);
+	int in_groups = placement.in_groups;
+	assert_in_range(reserved, layout.cp, ranks);
+	assert_true(in_groups || most_exchanged(placement.places, tokens, count, ranks, o.micro_batches) <=
+	                                 reserved * wlb_loader_rank_tokens(&o));
+	for (size_t i = 0; i < count && in_groups; i++)
+		assert_int_equal(placement.places[i].ranks, reserved);
+	wlb_placer_free(placer);
+	return in_groups;
+}
+
+static void any_step_has_places_within_what_is_reserved(void **state)
+{
+	struct loads_dataset d;
+	struct wlb_document_time time;
+	unsigned random = 1;
+	int in_groups = 0;
+	open_deep(&d, state);
+	wlb_document_time_init(&time, &d.model, 1);
+	for (int trial = 0; trial < 5000; trial++)
+		in_groups += place_any_step(&time, &random);
+	assert_true(in_groups > 0 && in_groups < 5000);
 	loads_close(&d);
 }
 
@@ -342,6 +435,43 @@ struct choice {
 	int64_t most_tokens;
 };
 
+/* The planner's plan has the micro-batches, and reckons with the memory, that the loader has. */
+static void expect_planned(const struct choice *c, const struct wlb_loader_options *o)
+{
+	struct wlb_packed_span spans[16];
+	struct wlb_load loads[16];
+	const struct wlb_step sample = {.spans = spans, .count = 16, .loads = loads, .micro_batches = 16};
+	const struct wlb_layout *l = &c->layout;
+	struct wlb_model model = llama_7b();
+	struct wlb_machine machine = h100();
+	struct wlb_search_options options;
+	model.num_hidden_layers = 2;
+	struct wlb_error error;
+	for (int i = 0; i < 16; i++)
+		spans[i] = (struct wlb_packed_span){.span.tokens = 5 + 6 * i, .micro_batch = i};
+	wlb_search_options_init(&options, 1, 100, (int32_t)c->windows);
+	wlb_cost_options_worker(&options.cost, &machine);
+	options.sample = &sample;
+	options.samples = 1;
+	options.dynamic = options.charge_limit = 1;
+	options.max_tokens = c->max_tokens;
+	options.fixed = (struct wlb_search_fixed){.tp = l->tp,
+	                                          .cp = l->cp,
+	                                          .pp = l->pp,
+	                                          .dp = l->dp,
+	                                          .recompute = -1,
+	                                          .interleave = c->interleave,
+	                                          .micro_batch_windows = (int32_t)c->micro_batch_size};
+	struct wlb_search_result *result = wlb_search(&model, &machine, &options, &error);
+	if (result == NULL)
+		fail_msg("%s", error.message);
+	const struct wlb_candidate *best = &result->ranked[0];
+	assert_int_equal(best->plan.micro_batches, o->micro_batches);
+	assert_int_equal(best->plan.dynamic_cp, wlb_loader_key_ranks(o));
+	assert_int_equal(best->micro_batch_tokens, o->max_tokens);
+	wlb_search_free(result);
+}
+
 static void as_many_micro_batches_as_a_step_needs(void **state)
 {
 	static const struct choice choices[] = {
@@ -364,6 +494,15 @@ static void as_many_micro_batches_as_a_step_needs(void **state)
 		/* no more than there can be in one */
 		{WLB_STRATEGY_BALANCED, 4, 2, 1000000, 1, {1, 1, 1, 1}, 2, 500},
 		{WLB_STRATEGY_PLAIN, 5, 2, 1000000, 1, {1, 1, 1, 1}, 3, 200},
+		/* dynamic: space for one more window on all replicas, or a quarter more */
+		{WLB_STRATEGY_DYNAMIC, 16, 1, 0, 1, {1, 1, 1, 1}, 16, 200},
+		{WLB_STRATEGY_DYNAMIC, 16, 1, 0, 1, {1, 2, 1, 2}, 8, 150},
+		{WLB_STRATEGY_DYNAMIC, 16, 2, 0, 1, {1, 1, 1, 8}, 1, 250},
+		{WLB_STRATEGY_DYNAMIC, 16, 1, 100, 1, {1, 1, 1, 1}, 32, 100},
+		{WLB_STRATEGY_DYNAMIC, 16, 1, 100, 1, {1, 1, 1, 4}, 6, 100},
+		{WLB_STRATEGY_DYNAMIC, 2, 2, 0, 1, {1, 1, 1, 1}, 1, 200},
+		{WLB_STRATEGY_DYNAMIC, 64, 4, 0, 1, {1, 2, 1, 4}, 4, 500},
+		{WLB_STRATEGY_DYNAMIC, 16, 4, 1000000, 1, {1, 1, 1, 4}, 1, 1600},
 	};
 	(void)state;
 	for (size_t i = 0; i < sizeof(choices) / sizeof(choices[0]); i++) {
@@ -377,6 +516,8 @@ static void as_many_micro_batches_as_a_step_needs(void **state)
 		assert_int_equal(o.max_tokens, c->most_tokens);
 		assert_int_equal(o.seq_length, 100);
 		assert_int_equal(o.global_batch_size, c->windows);
+		if (c->packing == WLB_STRATEGY_DYNAMIC)
+			expect_planned(c, &o);
 	}
 }
 
@@ -436,6 +577,13 @@ static void a_loader_that_could_not_hold_its_steps_is_refused(void **state)
 	assert_says(error.message,
 	            "4 micro-batches of at most 124 tokens on 2 replicas: 8 windows of seq_length 100 need "
 	            "16 together");
+	o = loads_options(WLB_STRATEGY_DYNAMIC, WLB_SHARDING_ADAPTIVE, 100, 8, 1, 0, (struct wlb_layout){1, 2, 1, 2});
+	assert_int_equal(wlb_loader_check(&o, &error), 0);
+	o.micro_batches = (1 << 18) + 1;
+	assert_int_equal(wlb_loader_check(&o, &error), -1);
+	assert_says(error.message,
+	            "dynamic packing in 262145 micro-batches on 4 ranks (cp x dp): their product must be "
+	            "at most 1048576");
 	loads_close(&d);
 }
 
@@ -476,6 +624,9 @@ static void a_smaller_batch_has_fewer_micro_batches(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(any_step_has_places_within_what_is_reserved, fixture_setup,
+	                                        fixture_teardown),
+		cmocka_unit_test_setup_teardown(dynamic_ranks_have_equal_work, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(a_smaller_batch_has_fewer_micro_batches, fixture_setup,
 	                                        fixture_teardown),
 		cmocka_unit_test_setup_teardown(balanced_ranks_take_equal_time, fixture_setup, fixture_teardown),

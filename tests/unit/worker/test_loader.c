@@ -89,10 +89,10 @@ static void check_keys(const struct loads_batch *b, const int32_t *ordered)
 }
 
 /* The way of the gradients is the way of keys and values back. */
-static void check_way_back(const struct loads_batch *b, int cp)
+static void check_way_back(const struct loads_batch *b, const struct wlb_layout *layout)
 {
 	int64_t entries = 0;
-	for (int64_t i = 0; i < cp * b->about.rows; i++) {
+	for (int64_t i = 0; i < loads_exchanged(&b->about, layout); i++) {
 		if (b->to_ranks[i] < 0)
 			continue;
 		assert_int_equal(b->from_ranks[b->to_ranks[i]], i);
@@ -121,11 +121,78 @@ static void check_micro_batch(const struct loads_group *g, int dp, int micro_bat
 		check_rows(b, g->options.layout.tp);
 		check_keys(b, ordered);
 		if (cp > 1)
-			check_way_back(b, cp);
+			check_way_back(b, &g->options.layout);
 		tokens += b->about.own_rows;
 	}
 	assert_int_equal(tokens, first->about.tokens);
 	free(ordered);
+}
+
+/* The exchange of a rank with the group; there must be one. */
+static const struct wlb_exchange *exchange_with(const struct loads_batch *b, int group)
+{
+	for (int e = 0; e < b->about.exchange_count; e++)
+		if (b->about.exchanges[e].group == group)
+			return &b->about.exchanges[e];
+	fail_msg("a rank does not exchange keys with group %d, and another one of it does", group);
+	return NULL;
+}
+
+/* The rows that rank `rank` sees in its exchanges, or its own where there are none: their ids, -1 in padding. */
+static int32_t *exchange(const struct loads_group *g, int rank, int micro_batch)
+{
+	const struct loads_batch *batches = g->batches + micro_batch, *own = &batches[rank * g->options.micro_batches];
+	int64_t rows = loads_exchanged(&own->about, &g->options.layout), at = 0;
+	int before = 0;
+	int32_t *ids = malloc((size_t)(rows + own->about.rows) * sizeof(*ids));
+	assert_non_null(ids);
+	memset(ids, -1, (size_t)rows * sizeof(*ids));
+	memcpy(ids + rows, own->ids, (size_t)own->about.rows * sizeof(*ids));
+	for (int e = 0; e < own->about.exchange_count; e++) {
+		const struct wlb_exchange *wanted = &own->about.exchanges[e];
+		int ranks = loads_group_ranks(wanted->group, &g->options.layout), first = rank - rank % ranks;
+		assert_true(e == 0 || ranks < before); /* the widest first */
+		before = ranks;
+		assert_true(first + ranks <= g->ranks);
+		for (int r = first; r < first + ranks; r++, at += wanted->rows) {
+			const struct loads_batch *b = &batches[r * g->options.micro_batches];
+			const struct wlb_exchange *x = exchange_with(b, wanted->group);
+			assert_int_equal(x->rows, wanted->rows);
+			assert_true(x->own_rows <= x->rows && x->own_first + x->own_rows <= b->about.rows);
+			memcpy(ids + at, b->ids + x->own_first, (size_t)x->own_rows * sizeof(*ids));
+		}
+	}
+	return ids;
+}
+
+/* Dynamic packing: each rank finds the keys of its documents, whole, in what their ranks exchange. Returns how many
+ * exchanges there are at most. */
+static int check_places(const struct loads_group *g, int micro_batch)
+{
+	int most = 0;
+	for (int r = 0; r < g->ranks; r++) {
+		const struct loads_batch *b = &g->batches[r * g->options.micro_batches + micro_batch];
+		assert_true(b->about.rows <= wlb_loader_max_rows(&g->options));
+		if (b->about.tokens == 0) {
+			assert_int_equal(b->about.rows, 0);
+			continue;
+		}
+		int64_t reserved = wlb_loader_key_ranks(&g->options) * wlb_loader_max_rows(&g->options);
+		int64_t exchanged = loads_exchanged(&b->about, &g->options.layout);
+		assert_true(b->about.rows > 0 && b->about.tokens <= reserved && exchanged <= reserved);
+		int32_t *ids = exchange(g, r, micro_batch), *ordered = malloc((size_t)b->about.tokens * sizeof(*ids));
+		assert_non_null(ordered);
+		for (int64_t t = 0; t < b->about.tokens; t++)
+			ordered[t] = ids[exchanged > 0 ? b->from_ranks[t] : t];
+		check_rows(b, g->options.layout.tp);
+		check_keys(b, ordered);
+		if (exchanged > 0)
+			check_way_back(b, &g->options.layout);
+		most = b->about.exchange_count > most ? b->about.exchange_count : most;
+		free(ids);
+		free(ordered);
+	}
+	return most;
 }
 
 /* How often each id was an input. */
@@ -160,10 +227,12 @@ static void expect_step(const struct loads_group *g, const struct wlb_step *step
 	free(wanted);
 }
 
-static void check_layout(const struct loads_dataset *d, const struct wlb_loader_options *options)
+/* Returns how many exchanges a micro-batch of dynamic packing has at most. */
+static int check_layout(const struct loads_dataset *d, const struct wlb_loader_options *options)
 {
 	struct loads_group g;
 	struct loads_stream stream;
+	int dynamic = options->packing == WLB_STRATEGY_DYNAMIC, most = 0;
 	loads_group_open(&g, d, options);
 	loads_stream_open(&stream, d, options);
 	for (int step = 1; step <= STEPS; step++) {
@@ -171,12 +240,16 @@ static void check_layout(const struct loads_dataset *d, const struct wlb_loader_
 		for (int r = 0; r < g.ranks; r++)
 			assert_int_equal(g.steps[r]->step, step);
 		expect_step(&g, loads_stream_next(&stream));
-		for (int dp = 0; dp < options->layout.dp; dp++)
-			for (int m = 0; m < options->micro_batches; m++)
+		for (int m = 0; m < options->micro_batches; m++) {
+			int exchanges = dynamic ? check_places(&g, m) : 0;
+			most = exchanges > most ? exchanges : most;
+			for (int dp = 0; dp < options->layout.dp && !dynamic; dp++)
 				check_micro_batch(&g, dp, m);
+		}
 	}
 	loads_stream_close(&stream);
 	loads_group_close(&g);
+	return most;
 }
 
 static void every_layout_trains_the_packed_steps(void **state)
@@ -196,13 +269,35 @@ static void every_layout_trains_the_packed_steps(void **state)
 	loads_close(&d);
 }
 
+/* Of all numbers of ranks, also those that are no power of two. The shares of a rank in a micro-batch are of up to
+ * three groups and its own documents. */
+static void dynamic_packing_gives_each_rank_the_keys_of_its_documents(void **state)
+{
+	static const struct wlb_layout dynamic[] = {{1, 1, 1, 1}, {1, 2, 1, 1},  {1, 1, 1, 3}, {2, 2, 1, 2},
+	                                            {1, 3, 1, 2}, {1, 1, 1, 16}, {3, 4, 1, 2}, {1, 1, 1, 7}};
+	struct loads_dataset d;
+	int most = 0;
+	open_mixed(&d, state);
+	for (size_t l = 0; l < sizeof(dynamic) / sizeof(dynamic[0]); l++)
+		for (int windows = 1; windows <= 3; windows++)
+			for (int64_t max_tokens = 0; max_tokens <= 70; max_tokens += 70) {
+				struct wlb_loader_options o =
+					loads_options(WLB_STRATEGY_DYNAMIC, WLB_SHARDING_ADAPTIVE, SEQ_LENGTH, WINDOWS,
+				                      windows, max_tokens, dynamic[l]);
+				int exchanges = check_layout(&d, &o);
+				most = exchanges > most ? exchanges : most;
+			}
+	assert_in_range(most, 3, 4);
+	loads_close(&d);
+}
+
 /* A step of less tokens than there are ranks: many have none, some micro-batches are empty. */
 static void more_ranks_than_tokens(void **state)
 {
 	static const int32_t lengths[] = {2, 2, 4, 2, 3};
 	struct loads_dataset d;
 	loads_open(&d, state, lengths, 5);
-	for (int strategy = WLB_STRATEGY_BALANCED; strategy <= WLB_STRATEGY_PLAIN; strategy++) {
+	for (int strategy = WLB_STRATEGY_BALANCED; strategy <= WLB_STRATEGY_DYNAMIC; strategy++) {
 		struct wlb_loader_options o = loads_options((enum wlb_strategy)strategy, WLB_SHARDING_ADAPTIVE, 3, 2, 1,
 		                                            0, (struct wlb_layout){4, 8, 1, 3});
 		check_layout(&d, &o);
@@ -211,7 +306,7 @@ static void more_ranks_than_tokens(void **state)
 }
 
 /* Spans of just over half a window: balanced packs two where little over one window's tokens are allowed, and only
- * one fits a micro-batch of a window. */
+ * one fits a micro-batch of a window, as with dynamic packing one fits that of one replica. */
 static void tight_micro_batches_hold_every_step(void **state)
 {
 	int32_t lengths[120];
@@ -223,6 +318,9 @@ static void tight_micro_batches_hold_every_step(void **state)
 		for (int64_t most = SEQ_LENGTH; most <= SEQ_LENGTH + 20; most += 10) {
 			struct wlb_loader_options o = loads_options(WLB_STRATEGY_BALANCED, WLB_SHARDING_ADAPTIVE,
 			                                            SEQ_LENGTH, WINDOWS, 1, most, layouts[l]);
+			check_layout(&d, &o);
+			o = loads_options(WLB_STRATEGY_DYNAMIC, WLB_SHARDING_ADAPTIVE, SEQ_LENGTH, WINDOWS, 1, most,
+			                  layouts[l]);
 			check_layout(&d, &o);
 		}
 	loads_close(&d);
@@ -654,6 +752,10 @@ static void every_step_fits_where_memory_is_given(void **state)
 				                      WINDOWS, 1, 0, layouts[l]);
 				o.coords.cp = layouts[l].cp - 1;
 				assert_true(most_used(&mixed, &o, tile_rows) > 0);
+				o = loads_options(WLB_STRATEGY_DYNAMIC, (enum wlb_sharding)sharding, SEQ_LENGTH,
+				                  WINDOWS, 1, 0, layouts[l]);
+				o.coords = (struct wlb_coordinates){.cp = layouts[l].cp - 1, .dp = layouts[l].dp - 1};
+				assert_true(most_used(&mixed, &o, tile_rows) > 0);
 			}
 	loads_close(&mixed);
 	loads_open(&shortest, state, lengths, 1000);
@@ -687,7 +789,7 @@ static void check_of_rank(const struct loads_group *g, int dp, int cp, struct lo
 {
 	const struct wlb_loaded_step *step = g->steps[dp * g->options.layout.cp + cp];
 	assert_non_null(step->check);
-	*batch = loads_fetch(g->data->device, step->check, g->options.layout.cp);
+	*batch = loads_fetch(g->data->device, step->check, &g->options.layout);
 	check_rows(batch, g->options.layout.tp);
 }
 
@@ -727,10 +829,45 @@ static void a_check_is_one_micro_batch_of_all_replicas(void **state)
 	loads_close(&d);
 }
 
+/* With dynamic packing replicas have no micro-batches of their own: it is of the step's documents, others in each. */
+static void a_check_of_dynamic_packing_is_the_same_on_all_replicas(void **state)
+{
+	enum { DP = 3, CP = 2 };
+	struct loads_dataset d;
+	struct loads_group g;
+	int64_t last_id = -1;
+	open_mixed(&d, state);
+	struct wlb_loader_options o = loads_options(WLB_STRATEGY_DYNAMIC, WLB_SHARDING_DOCUMENT, SEQ_LENGTH, WINDOWS, 1,
+	                                            0, (struct wlb_layout){2, CP, 1, DP});
+	o.check_interval = 1;
+	loads_group_open(&g, &d, &o);
+	for (int step = 1; step <= STEPS; step++) {
+		loads_group_next(&g);
+		for (int cp = 0; cp < CP; cp++) {
+			struct loads_batch first, other;
+			check_of_rank(&g, 0, cp, &first);
+			assert_in_range(first.about.tokens, 1, o.max_tokens);
+			assert_in_range(first.about.rows, 1, wlb_loader_max_rows(&o));
+			assert_true(cp > 0 || first.ids[0] != last_id);
+			last_id = cp == 0 ? first.ids[0] : last_id;
+			for (int dp = 1; dp < DP; dp++) {
+				check_of_rank(&g, dp, cp, &other);
+				assert_true(is_same_batch(&first, &other));
+				loads_batch_free(&other);
+			}
+			loads_batch_free(&first);
+		}
+	}
+	loads_group_close(&g);
+	loads_close(&d);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(every_layout_trains_the_packed_steps, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(dynamic_packing_gives_each_rank_the_keys_of_its_documents,
+	                                        fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(more_ranks_than_tokens, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(tight_micro_batches_hold_every_step, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(greedy_trains_something_in_every_step, fixture_setup, fixture_teardown),
@@ -743,6 +880,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_held_document_that_is_not_there_is_an_error, fixture_setup,
 	                                        fixture_teardown),
 		cmocka_unit_test_setup_teardown(a_check_is_one_micro_batch_of_all_replicas, fixture_setup,
+	                                        fixture_teardown),
+		cmocka_unit_test_setup_teardown(a_check_of_dynamic_packing_is_the_same_on_all_replicas, fixture_setup,
 	                                        fixture_teardown),
 		cmocka_unit_test_setup_teardown(memory_settles, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(signals_are_left_to_the_caller, fixture_setup, fixture_teardown),

@@ -31,7 +31,7 @@ struct layout_case {
  * have one of them alone. The vocabulary and the intermediate size divide by none. */
 #define ANY_CASE(a, b, c, d, v, l, k, t, ends, shared, family)                                                         \
 	{                                                                                                              \
-		{{a, b, c, d}, v, 8, 1, WLB_RECOMPUTE_SELECTIVE, 0, ends, ends, shared, 1}, l, k, t,                   \
+		{{a, b, c, d}, v, 8, 1, WLB_RECOMPUTE_SELECTIVE, 0, ends, ends, shared, 0, 1}, l, k, t,                \
 			WLB_FAMILY_##family                                                                            \
 	}
 #define CASE(...) ANY_CASE(__VA_ARGS__, 0, 0, LLAMA)

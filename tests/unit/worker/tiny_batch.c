@@ -109,6 +109,8 @@ struct tiny_batch tiny_batch_new(struct wlb_device *device, const struct tiny_do
 	b.batch.rows = (b.batch.rows + tp - 1) / tp * tp;
 	fill_rows(&b, &all, &shards, at);
 	fill_segments(&b, &shards, at);
+	b.batch.exchange_count = cp > 1;
+	b.batch.exchanges[0] = (struct wlb_exchange){.rows = b.batch.rows, .own_rows = b.batch.rows};
 	if (cp > 1)
 		fill_maps(&b, &shards, cp);
 	wlb_shards_free(&shards);

@@ -51,6 +51,7 @@ static void forget_attempt(void)
 	                                    "WLB_RECOMPUTE",
 	                                    "WLB_RECOMPUTE_LAYERS",
 	                                    "WLB_HEAD_STAGES",
+	                                    "WLB_PACKING",
 	                                    "WLB_MASTER_ADDR",
 	                                    "WLB_MASTER_PORT",
 	                                    "WLB_RENDEZVOUS",
@@ -102,6 +103,7 @@ static void export_layout(const struct wlb_attempt *attempt)
 		export_variable("WLB_RECOMPUTE", attempt->settings.recompute);
 		export_number("WLB_RECOMPUTE_LAYERS", attempt->settings.recompute_layers);
 		export_variable("WLB_HEAD_STAGES", attempt->settings.shared_head ? "all" : "last");
+		export_variable("WLB_PACKING", attempt->settings.dynamic ? "dynamic" : "balanced");
 	}
 }
 

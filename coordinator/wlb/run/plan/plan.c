@@ -92,6 +92,7 @@ static void set_layout(const struct wlb_auto *found, bool is_worker, struct wlb_
 		.recompute = names[best->recompute],
 		.recompute_layers = best->recompute_layers,
 		.shared_head = best->shared_head,
+		.dynamic = best->dynamic_cp > 0,
 	};
 }
 

@@ -80,6 +80,7 @@ struct wlb_run_settings {
 	const char *recompute; /* "none", "selective", "full" */
 	int recompute_layers;  /* full: of each chunk; 0: all */
 	bool shared_head;      /* by all stages */
+	bool dynamic;          /* packing */
 };
 
 /* What a checkpoint of another trainer depends on. */
