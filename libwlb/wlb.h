@@ -1013,6 +1013,12 @@ struct wlb_cost_options {
 	int overlap_gradients;         /* 1: gradients are reduced as soon as the last backward pass has them */
 	int overlap_parameters;        /* 1: weights are gathered beside the first forward passes of the next step */
 	int overlap_pp;                /* 1: a stage computes while it sends and receives */
+	/* 1: the ranks of a stage are neighbours, and the stages of a replica dp x cp x tp ranks apart, as in Megatron-LM;
+	 * 0: the ranks of a replica are neighbours, as in wlb-worker. */
+	int pp_outermost;
+	/* 1: with ZeRO-1 weights are gathered before each forward pass, and kept, and gradients reduced in each backward
+	 * pass, as FSDP does in a pipeline that does not tell it which pass is the last; 0: once in a step. */
+	int shards_each_pass;
 	int32_t gradient_bytes;  /* of an element of the gradients that are summed and reduced: 4 float32, 2 bfloat16 */
 	int keep_outputs;        /* 1: a stage keeps what it has sent until its backward pass; 0: it frees it */
 	int release_activations; /* 1: outputs of norms and the gated product are freed after their use and computed

@@ -47,6 +47,8 @@ enum { MEMBERS = sizeof(members) / sizeof(members[0]) };
 
 /* Fields that may be absent, since few programs do it: that is false or 0, and of optimizer_bytes float32. */
 static const struct member optional[] = {
+	{"pp_outermost", FLAG, MEMBER(pp_outermost), 0.0, 1.0},
+	{"shards_each_pass", FLAG, MEMBER(shards_each_pass), 0.0, 1.0},
 	{"optimizer_bytes", REAL, MEMBER(optimizer_bytes), 4.0, 12.0},
 	{"embedding_product", FLAG, MEMBER(embedding_product), 0.0, 1.0},
 	{"biases_apart", FLAG, MEMBER(biases_apart), 0.0, 1.0},

@@ -118,6 +118,7 @@ static const struct product latent[] = {{HIDDEN, LATENT_QUERIES}, {QUERIES_INPUT
 /* What only some families have; FP8 has products in 8 bits. */
 enum part {
 	OF_ALL,
+	ROTARY,
 	BIASES,
 	BIASES_APART,
 	QK_NORMS,
@@ -162,9 +163,9 @@ static const struct stream streams[] = {
 	{HIDDEN, 1, 2.0, 3.0, 2.0, WLB_OPERATIONS, WLB_OPERATIONS, NONE, MEGATRON, OF_ALL},
 	{HIDDEN, 1, 2.0, 3.0, 0.0, WLB_OP_ADD, WLB_OPERATIONS, NONE, WORKER_TP, OF_ALL},
 	/* rotary embeddings */
-	{QUERIES, 0, 1.0, 2.0, 2.0, WLB_OPERATIONS, WLB_OPERATIONS, UP_PROJECTION, MEGATRON, OF_ALL},
-	{KEYS, 0, 1.0, 2.0, 2.0, WLB_OPERATIONS, WLB_OPERATIONS, UP_PROJECTION, MEGATRON, OF_ALL},
-	{QUERIES_KEYS, 0, 1.0, 2.0, 2.0, WLB_OP_ROPE, WLB_OP_ROPE, NONE, WORKER, OF_ALL},
+	{QUERIES, 0, 1.0, 2.0, 2.0, WLB_OPERATIONS, WLB_OPERATIONS, UP_PROJECTION, MEGATRON, ROTARY},
+	{KEYS, 0, 1.0, 2.0, 2.0, WLB_OPERATIONS, WLB_OPERATIONS, UP_PROJECTION, MEGATRON, ROTARY},
+	{QUERIES_KEYS, 0, 1.0, 2.0, 2.0, WLB_OP_ROPE, WLB_OP_ROPE, NONE, WORKER, ROTARY},
 	/* biases of queries, keys and values; norms of queries and keys, which have two passes in either direction */
 	{QUERIES_KEYS_VALUES, 0, 1.0, 2.0, 1.0, WLB_OP_ADD, WLB_OP_SUM_SQUARES, NONE, EVERY, BIASES},
 	{QUERIES_KEYS, 0, 1.0, 3.0, 5.0, WLB_OP_RMSNORM_FORWARD, WLB_OP_RMSNORM_BACKWARD, NONE, EVERY, QK_NORMS},
@@ -395,13 +396,20 @@ double wlb_layer_exchange_s(const struct wlb_layer_cost *cost, double tokens, in
 	                              far_rows * row_bytes);
 }
 
+/* Returns the share of the layers that rotate queries and keys. */
+static double rotary_share(const struct wlb_model *model)
+{
+	return model->no_rope_layer_interval > 0 ? 1.0 - 1.0 / (double)model->no_rope_layer_interval : 1.0;
+}
+
 double wlb_layer_queries_s(const struct wlb_layer_cost *cost, double tokens)
 {
 	if (tokens <= 0.0)
 		return 0.0;
 	return wlb_machine_fp8_gemm_s(cost->machine, cost->options->fp8, tokens, width_of(cost, HIDDEN),
 	                              width_of(cost, QUERIES)) +
-	       wlb_machine_op_s(cost->machine, WLB_OP_ROPE, tokens * width_of(cost, QUERIES));
+	       rotary_share(cost->model) *
+	               wlb_machine_op_s(cost->machine, WLB_OP_ROPE, tokens * width_of(cost, QUERIES));
 }
 
 int wlb_layer_hides_exchange(const struct wlb_layer_cost *cost)
@@ -464,6 +472,7 @@ static int has_part(const struct wlb_layer_cost *cost, enum part part)
 	int32_t ep = wlb_plan_expert_ranks(cost->plan);
 	switch (part) {
 	case OF_ALL:
+	case ROTARY:
 		return 1;
 	case BIASES:
 		return family->qkv_biases;
@@ -518,12 +527,13 @@ static struct wlb_seconds one_stream_s(const struct wlb_layer_cost *cost, const 
 {
 	if (!is_trained_by(cost, stream->trainer) || !has_part(cost, stream->part))
 		return (struct wlb_seconds){0};
-	double elements = stream->calls * tokens * width_of(cost, stream->width);
+	double share = stream->part == ROTARY ? rotary_share(cost->model) : 1.0;
+	double elements = share * stream->calls * tokens * width_of(cost, stream->width);
 	if (stream->divided && !cost->options->whole_rows)
 		elements /= cost->plan->layout.tp;
 	if (stream->part == FP8)
 		elements *= fp8_casts[cost->options->fp8];
-	calls *= stream->divided && wlb_layer_halves_rows(cost, tokens) ? 2.0 * stream->calls : stream->calls;
+	calls *= share * (stream->divided && wlb_layer_halves_rows(cost, tokens) ? 2.0 : 1.0) * stream->calls;
 	return (struct wlb_seconds){direction_s(cost, calls, elements, stream->forward, stream->op_forward),
 	                            direction_s(cost, calls, elements, stream->backward, stream->op_backward)};
 }

@@ -71,24 +71,28 @@ static int stage_crosses(const struct wlb_sim *sim, int first, int last)
 static void find_groups(struct wlb_sim *sim)
 {
 	const struct wlb_layout *l = &sim->options.plan.layout;
-	int gpus = wlb_machine_linked_gpus(&sim->machine), stage = l->tp * l->cp, replica = stage * l->pp;
+	int gpus = wlb_machine_linked_gpus(&sim->machine), stage = l->tp * l->cp, all = wlb_layout_ranks(l);
+	int outermost = sim->options.cost.pp_outermost;
+	int dp_apart = outermost ? stage : stage * l->pp, dp_span = dp_apart * l->dp; /* of a group's ranks */
+	int pp_apart = outermost ? stage * l->dp : stage, pp_span = pp_apart * l->pp;
 	sim->tp_on_node = least(l->tp, gpus);
 	sim->cp_on_node = least(l->cp, gpus / l->tp > 0 ? gpus / l->tp : 1);
-	sim->dp_on_node = sim->cp_on_node * least(l->dp, gpus / replica > 0 ? gpus / replica : 1);
-	for (int r = 0; r < replica * l->dp; r += stage)
+	sim->dp_on_node = sim->cp_on_node * least(l->dp, gpus / dp_apart > 0 ? gpus / dp_apart : 1);
+	for (int r = 0; r < all; r += stage)
 		sim->cp_crosses |= stage_crosses(sim, r, r + stage - 1);
-	for (int r = 0; r < replica * l->dp; r += l->tp)
+	for (int r = 0; r < all; r += l->tp)
 		sim->tp_crosses |= stage_crosses(sim, r, r + l->tp - 1);
-	sim->dp_crosses = crosses(sim, 0, replica * l->dp - 1);
+	for (int r = 0; r < all; r += dp_span)
+		sim->dp_crosses |= crosses(sim, r, r + dp_span - 1);
 	int experts = l->tp * wlb_plan_expert_ranks(&sim->options.plan);
-	for (int r = 0; r < replica * l->dp; r += experts)
+	for (int r = 0; r < all; r += experts)
 		sim->ep_crosses |= stage_crosses(sim, r, r + experts - 1);
 	int experts_on_node = least(experts, gpus) / l->tp;
 	sim->expert_replicas_on_node = experts_on_node > 0 ? sim->dp_on_node / experts_on_node : 0;
 	sim->expert_replicas_on_node = sim->expert_replicas_on_node > 0 ? sim->expert_replicas_on_node : 1;
-	sim->pp_on_node = least(l->pp, gpus / stage > 0 ? gpus / stage : 1);
-	for (int r = 0; r < replica * l->dp; r += replica)
-		sim->pp_crosses |= stage_crosses(sim, r, r + replica - 1);
+	sim->pp_on_node = least(l->pp, gpus / pp_apart > 0 ? gpus / pp_apart : 1);
+	for (int r = 0; r < all; r += pp_span)
+		sim->pp_crosses |= stage_crosses(sim, r, r + pp_span - 1);
 }
 
 static void set_costs(struct wlb_sim *sim)
@@ -109,9 +113,11 @@ static void set_costs(struct wlb_sim *sim)
 static void set_slowdown(struct wlb_sim *sim)
 {
 	const struct wlb_layout *l = &sim->options.plan.layout;
-	int ranks = wlb_layout_ranks(l), stage = l->tp * l->cp;
+	int ranks = wlb_layout_ranks(l), group = l->tp * l->cp, outermost = sim->options.cost.pp_outermost;
 	for (int r = 0; r < ranks; r++) {
-		double *slow = &sim->slow[sim->options.plan.dynamic_cp > 0 ? r / stage % l->pp : r / stage];
+		int stage = outermost ? r / group / l->dp : r / group % l->pp;
+		int replica = outermost ? r / group % l->dp : r / group / l->pp;
+		double *slow = &sim->slow[(sim->options.plan.dynamic_cp > 0 ? 0 : replica * l->pp) + stage];
 		*slow = fmax(*slow, sim->options.slowdown != NULL ? sim->options.slowdown[r] : 1.0);
 	}
 }

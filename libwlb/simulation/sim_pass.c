@@ -199,8 +199,15 @@ static double gathered_pieces(const struct wlb_sim *sim, double layers)
 	return (double)wlb_model_layer_matrix_parameters(m) / ((double)(m->hidden_size * m->head_dim) * heads);
 }
 
-/* ZeRO-3 gathers the weights of each layer before it is used, forward and backward; ZeRO-2 and 3 reduce gradients in
- * every micro-batch. PyTorch's FSDP copies what it has gathered into the parameters. */
+int wlb_sim_shards_each_pass(const struct wlb_sim *sim)
+{
+	int zero_stage = sim->options.plan.zero_stage;
+	return zero_stage >= 2 || (zero_stage == 1 && sim->options.cost.shards_each_pass);
+}
+
+/* ZeRO-3 gathers the weights of each layer before it is used, forward and backward, ZeRO-1 with shards_each_pass
+ * forward alone; all that is here reduces gradients in every micro-batch. PyTorch's FSDP copies what it has gathered
+ * into the parameters. */
 static void add_zero_communication(const struct wlb_sim *sim, int32_t stage, int32_t chunk, double layers,
                                    struct wlb_sim_chunk *took)
 {
@@ -209,18 +216,16 @@ static void add_zero_communication(const struct wlb_sim *sim, int32_t stage, int
 	double parameters = wlb_plan_chunk_parameters(plan, &sim->model, stage, chunk);
 	double memory = sim->machine.memory_bytes_per_s;
 	double before_s = 0.0, after_s = 0.0, bytes = gathered_bytes(sim, stage, chunk).all;
-	if (plan->zero_stage == 3) {
-		double weights_s = wlb_sim_gather_weights_s(sim, stage, chunk), copy_s = 2.0 * bytes / memory;
-		double pieces = gathered_pieces(sim, layers),
-		       again = plan->recompute == WLB_RECOMPUTE_FULL ? pieces : layers;
+	double weights_s = wlb_sim_gather_weights_s(sim, stage, chunk), copy_s = 2.0 * bytes / memory;
+	double pieces = gathered_pieces(sim, layers), again = plan->recompute == WLB_RECOMPUTE_FULL ? pieces : layers;
+	if (plan->zero_stage != 2)
 		before_s =
 			copy_s + overlapped_s(sim, cost->overlap_parameters, weights_s, bytes, took->forward_s, pieces);
+	if (plan->zero_stage == 3)
 		after_s =
 			copy_s + overlapped_s(sim, cost->overlap_parameters, weights_s, bytes, took->backward_s, again);
-	}
 	/* The computation that is left to hide the reduction of gradients after the gathering of weights. */
-	double left_s = fmax(0.0, took->backward_s -
-	                                  (plan->zero_stage == 3 ? wlb_sim_gather_weights_s(sim, stage, chunk) : 0.0));
+	double left_s = fmax(0.0, took->backward_s - (plan->zero_stage == 3 ? weights_s : 0.0));
 	after_s += copy_gradients_s(sim, parameters) + overlapped_s(sim, cost->overlap_gradients,
 	                                                            wlb_sim_reduce_s(sim, stage, chunk),
 	                                                            cost->gradient_bytes * parameters, left_s, layers);
@@ -262,7 +267,7 @@ struct wlb_sim_chunk wlb_sim_time_passes(const struct wlb_sim *sim, const struct
 	}
 	if (time != NULL)
 		add_parts(time, l, &layers, first, last || took.head_s > 0.0, share);
-	if (plan->zero_stage >= 2)
+	if (wlb_sim_shards_each_pass(sim))
 		add_zero_communication(sim, stage, chunk, fmax(layers.all, 1.0), &took);
 	return took;
 }
@@ -270,8 +275,9 @@ struct wlb_sim_chunk wlb_sim_time_passes(const struct wlb_sim *sim, const struct
 double wlb_sim_send_s(const struct wlb_sim *sim, int32_t replica, int32_t stage, double bytes)
 {
 	const struct wlb_layout *l = &sim->options.plan.layout;
-	int group = l->tp * l->cp, base = replica * l->pp * group, gpus = sim->machine.gpus_per_node;
-	int from = base + stage * group, to = base + (stage + 1) % l->pp * group;
+	int group = l->tp * l->cp, outermost = sim->options.cost.pp_outermost, gpus = sim->machine.gpus_per_node;
+	int apart = outermost ? l->dp * group : group, base = outermost ? replica * group : replica * l->pp * group;
+	int from = base + stage * apart, to = base + (stage + 1) % l->pp * apart;
 	int linked = wlb_machine_linked_gpus(&sim->machine);
 	if (from / linked == to / linked)
 		return wlb_machine_node_send_s(&sim->machine, bytes);

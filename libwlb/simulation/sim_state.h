@@ -126,6 +126,9 @@ struct wlb_sim_chunk {
 struct wlb_sim_chunk wlb_sim_time_passes(const struct wlb_sim *sim, const struct wlb_sim_load *load, int32_t stage,
                                          int32_t chunk, double slow, struct wlb_sim_time *time, double share);
 
+/* Returns 1 where replicas gather weights or reduce gradients in every micro-batch. */
+int wlb_sim_shards_each_pass(const struct wlb_sim *sim);
+
 /* Seconds to send the output of stage `stage` to the next stage; the last stage sends to the first. */
 double wlb_sim_send_s(const struct wlb_sim *sim, int32_t replica, int32_t stage, double bytes);
 

@@ -95,9 +95,9 @@ static int load_step(struct wlb_sim *sim, const struct wlb_step *step, struct wl
  */
 static const struct wlb_sim_load *load_of(const struct wlb_sim *sim, int32_t replica, int32_t j)
 {
-	const struct wlb_plan *plan = &sim->options.plan;
+	int each_pass = wlb_sim_shards_each_pass(sim);
 	const struct wlb_sim_load *load = &sim->loads[(size_t)j * sim->replicas + replica];
-	for (int32_t r = 0; plan->zero_stage >= 2 && r < sim->replicas; r++) {
+	for (int32_t r = 0; each_pass && r < sim->replicas; r++) {
 		const struct wlb_sim_load *other = &sim->loads[(size_t)j * sim->replicas + r];
 		if (other->compute.forward + other->compute.backward > load->compute.forward + load->compute.backward)
 			load = other;
@@ -136,7 +136,7 @@ static double reduced_s(const struct wlb_sim *sim, double pipelines_end_s)
 	double all_s = pipelines_end_s;
 	for (int32_t s = 0; s < plan->layout.pp; s++) {
 		double at_s = sim->options.cost.overlap_gradients ? 0.0 : pipelines_end_s;
-		for (int32_t c = plan->interleave - 1; c >= 0 && plan->zero_stage < 2; c--) {
+		for (int32_t c = plan->interleave - 1; c >= 0 && !wlb_sim_shards_each_pass(sim); c--) {
 			double takes_s = wlb_sim_reduce_s(sim, s, c);
 			double layers = (double)wlb_plan_layers(plan, &sim->model, s, c);
 			size_t q = (size_t)c * plan->layout.pp + s;
@@ -245,12 +245,13 @@ static struct sums sum_loads(struct wlb_sim *sim, struct wlb_sim_time *time, str
 }
 
 /* Returns the seconds that the stage that waits longest spends on gathering the weights that the optimizer has changed,
- * beside the first micro-batch's forward passes where they overlap. ZeRO-3 gathers weights when they are used. */
+ * beside the first micro-batch's forward passes where they overlap. ZeRO-3 gathers weights when they are used, and so
+ * does ZeRO-1 with shards_each_pass. */
 static double gather_s(const struct wlb_sim *sim)
 {
 	const struct wlb_plan *plan = &sim->options.plan;
 	double most_s = 0.0;
-	if (plan->zero_stage == 0 || plan->zero_stage == 3)
+	if (plan->zero_stage == 0 || (plan->zero_stage != 2 && wlb_sim_shards_each_pass(sim)))
 		return 0.0;
 	for (int32_t s = 0; s < plan->layout.pp; s++) {
 		double weights_s = 0.0, forward_s = 0.0, layers = 0.0;

@@ -66,6 +66,17 @@ static struct wlb_sim_result simulate(const struct published_row *row, const str
 	return result;
 }
 
+/* Makes of one of a step's like pipelines, one after another, the whole step, which has one update. */
+static void repeat(struct wlb_sim_result *result, int32_t pipelines)
+{
+	double *seconds = (double *)&result->time, optimizer_s = result->time.optimizer_s; /* all members are doubles */
+	for (size_t i = 0; i < sizeof(result->time) / sizeof(*seconds); i++)
+		seconds[i] *= pipelines;
+	result->time.step_s -= (pipelines - 1) * optimizer_s;
+	result->time.optimizer_s = optimizer_s;
+	result->flops *= pipelines;
+}
+
 static struct wlb_memory most_memory(const struct published_row *row, const struct prediction *p)
 {
 	struct wlb_memory most = {0};
@@ -94,7 +105,7 @@ static int allowed(const struct published_row *row, int32_t interleave)
 static void try(const struct published_row *row, struct prediction this, struct prediction *best,
                 struct wlb_error *error)
 {
-	int32_t windows = row->layout.dp * this.micro_batch_windows;
+	int32_t windows = row->layout.dp * row->pipelines * this.micro_batch_windows;
 	this.plan.layout = row->layout;
 	this.plan.micro_batches = row->batch_windows / windows;
 	this.plan.zero_stage = row->layout.pp > 1 && row->zero_stage > 1 ? 1 : row->zero_stage; /* as in the search */
@@ -109,6 +120,7 @@ static void try(const struct published_row *row, struct prediction this, struct 
 	if (this.fits < best->fits)
 		return;
 	this.result = simulate(row, &this);
+	repeat(&this.result, row->pipelines);
 	if (best->micro_batch_windows == 0 || this.fits > best->fits ||
 	    this.result.time.step_s < best->result.time.step_s)
 		*best = this;

@@ -55,6 +55,7 @@ static const struct {
 	{"qk_rope_head_dim", offsetof(struct wlb_model, qk_rope_head_dim)},
 	{"v_head_dim", offsetof(struct wlb_model, v_head_dim)},
 	{"sliding_window", offsetof(struct wlb_model, sliding_window)},
+	{"no_rope_layer_interval", offsetof(struct wlb_model, no_rope_layer_interval)},
 };
 
 enum { SIZES = sizeof(sizes) / sizeof(sizes[0]) };
@@ -207,6 +208,7 @@ struct published_row published_row_read(const json_t *models, const json_t *sour
 		.batch_windows = (int32_t)integer(&at, "batch_windows"),
 		.micro_batch_windows = (int32_t)integer(&at, "micro_batch_windows"),
 		.interleave = (int32_t)integer(&at, "interleave"),
+		.pipelines = (int32_t)number(&at, "pipelines", 1.0),
 		.zero_stage = (int32_t)number(&at, "zero_stage", 1.0),
 		.shard_ranks = (int32_t)integer(&at, "shard_ranks"),
 		.recompute = read_recompute(&at),

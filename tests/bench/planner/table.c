@@ -51,6 +51,7 @@ static const struct field {
 	{"batch_windows", INTEGER, 1, 1 << 20, NULL},
 	{"micro_batch_windows", INTEGER, 1, 1 << 10, NULL},
 	{"interleave", INTEGER, 1, WLB_LAYERS_MAX, NULL},
+	{"pipelines", INTEGER, 1, 1 << 10, NULL},
 	{"zero_stage", INTEGER, 0, 3, NULL},
 	{"shard_ranks", INTEGER, 1, 1 << 20, NULL},
 	{"recompute_layers", INTEGER, 1, WLB_LAYERS_MAX, NULL},

@@ -33,7 +33,8 @@ struct published_row {
 	int64_t window_tokens;
 	int32_t batch_windows, micro_batch_windows;
 	int32_t interleave;
-	int32_t ep; /* of experts */
+	int32_t pipelines; /* of a step, one after another */
+	int32_t ep;        /* of experts */
 	int32_t zero_stage;
 	int32_t shard_ranks; /* over which ZeRO shards, where that is not all replicas */
 	int recompute;       /* enum wlb_recompute */

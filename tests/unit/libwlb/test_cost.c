@@ -999,6 +999,27 @@ static void experts_kernels_gate_and_cast(void **state)
 	}
 }
 
+/* Where every fourth layer rotates nothing, and where none does, less of queries and keys is read and written, in both
+ * directions, by one kernel for each of the two. */
+static void layers_without_rotary_embeddings_do_not_rotate(void **state)
+{
+	(void)state;
+	struct wlb_machine machine = tiled();
+	struct wlb_model model = llama_7b();
+	struct wlb_plan plan = plan_of(1, 1, 1, 1, 1, 1);
+	struct wlb_cost_options options;
+	wlb_cost_options_init(&options);
+	const struct wlb_layer_cost cost = {&model, &machine, &options, &plan};
+	struct wlb_seconds all = wlb_layer_elementwise_s(&cost, 4096);
+	double rotary_s = 2.0 * machine.operation_s + 2.0 * 2.0 * 2.0 * 4096 * 4096 / machine.memory_bytes_per_s;
+	for (int interval = 4; interval >= 1; interval -= 3) {
+		model.no_rope_layer_interval = interval;
+		struct wlb_seconds some = wlb_layer_elementwise_s(&cost, 4096);
+		assert_near(all.forward - some.forward, rotary_s / interval, 1e-9);
+		assert_near(all.backward - some.backward, rotary_s / interval, 1e-9);
+	}
+}
+
 static struct wlb_sim_time time_of_experts(struct wlb_plan plan, int32_t exchange_processors)
 {
 	struct wlb_machine machine = tiled();
@@ -1261,6 +1282,7 @@ int main(void)
 		cmocka_unit_test(a_gate_in_turn_gives_a_row_neighbours),
 		cmocka_unit_test(experts_of_one_kernel_share_its_waves),
 		cmocka_unit_test(experts_kernels_gate_and_cast),
+		cmocka_unit_test(layers_without_rotary_embeddings_do_not_rotate),
 		cmocka_unit_test(rows_with_experts_travel_beside_another_micro_batch),
 		cmocka_unit_test(an_mlp_without_a_gate_has_two_products),
 		cmocka_unit_test(unfused_attention_moves_its_scores),

@@ -385,14 +385,15 @@ static void zero_3_moves_weights_in_every_micro_batch(void **state)
 	options.cost.overlap_gradients = options.cost.overlap_parameters = 0;
 	int64_t tokens = 4096;
 	struct wlb_step step = equal_step(64, &tokens, 1);
-	for (int zero = 0; zero <= 3; zero++) {
-		options.plan.zero_stage = zero;
+	for (int zero = 0; zero <= 4; zero++) {
+		options.cost.shards_each_pass = zero == 4;
+		options.plan.zero_stage = zero == 4 ? 1 : zero;
 		struct wlb_sim_result result = simulate(&model, &machine, &options, &step);
 		/* Bytes a parameter: all-reduce of gradients; scattered, weights gathered; scattered each time; that
-		 * and weights gathered twice each time. Then those that are copied: gradients of 2 bytes into one
-		 * buffer of 4, and gathered weights read and written. */
-		static const double bytes[] = {2 * 4.0, 4.0 + 2.0, 4 * 4.0 + 2.0, 4 * (4.0 + 2 * 2.0)};
-		static const double copied[] = {0.0, 0.0, 4 * 6.0, 4 * (6.0 + 2 * 4.0)};
+		 * and weights gathered twice each time; ZeRO-1 in each pass, weights once each time. Then those that
+		 * are copied: gradients of 2 bytes into one buffer of 4, and gathered weights read and written. */
+		static const double bytes[] = {2 * 4.0, 4.0 + 2.0, 4 * 4.0 + 2.0, 4 * (4.0 + 2 * 2.0), 4 * (4.0 + 2.0)};
+		static const double copied[] = {0.0, 0.0, 4 * 6.0, 4 * (6.0 + 2 * 4.0), 4 * (6.0 + 4.0)};
 		double parameters = (double)wlb_model_parameters(&model);
 		double gather_s = wlb_machine_gather_s(&machine, 16, 8, 0, parameters);
 		double copy_s = parameters / machine.memory_bytes_per_s;
@@ -428,6 +429,40 @@ static void weights_of_looped_layers_are_gathered_when_each_begins(void **state)
 		assert_near(simulate(&model, &machine, &options, &step).time.dp_s - ahead_s, waited_s, 0.01);
 	}
 	free_step(&step);
+}
+
+/* Two stages of 8 replicas on two nodes: with pp outermost all replicas of a stage are on one node, and stages send
+ * over the network. The GPUs of a node are then of one stage, for which the other waits where they are slow. */
+static void stages_may_be_on_nodes_of_their_own(void **state)
+{
+	(void)state;
+	struct wlb_model model = llama_7b();
+	struct wlb_machine machine = h100();
+	struct wlb_plan plan = plan_of(1, 1, 2, 8, 1, 4);
+	struct wlb_sim_options options;
+	double slowdown[16], dp_s[2], pp_s[2], step_s[2][2];
+	wlb_sim_options_init(&options, &plan);
+	options.cost.overlap_gradients = options.cost.overlap_parameters = 0;
+	machine.node_link.latency_s = machine.network_link.latency_s = 0.0;
+	for (int i = 0; i < 16; i++)
+		slowdown[i] = i < 8 ? 3.0 : 1.0; /* of stage 0, or of half the replicas */
+	int64_t tokens = 4096;
+	struct wlb_step step = equal_step(32, &tokens, 1);
+	for (int outermost = 0; outermost <= 1; outermost++)
+		for (int slow = 0; slow <= 1; slow++) {
+			options.cost.pp_outermost = outermost;
+			options.slowdown = slow ? slowdown : NULL;
+			struct wlb_sim_result result = simulate(&model, &machine, &options, &step);
+			dp_s[outermost] = result.time.dp_s;
+			pp_s[outermost] = result.time.pp_s;
+			step_s[outermost][slow] = result.time.step_s;
+		}
+	free_step(&step);
+	assert_near(dp_s[0] / dp_s[1],
+	            wlb_machine_gather_s(&machine, 8, 4, 0, 1e9) / wlb_machine_gather_s(&machine, 8, 8, 0, 1e9), 1e-9);
+	assert_near(pp_s[1] / pp_s[0], 370.8 / 50.0, 1e-9);
+	/* Of a replica that is slow as a whole each pass takes longer, else those of one stage. */
+	assert_true(step_s[0][1] - step_s[0][0] > 1.1 * (step_s[1][1] - step_s[1][0]));
 }
 
 /* Mixtral over 8 GPUs of a node: two copies of a row go to the ranks of their experts and come back, in both
@@ -717,6 +752,7 @@ int main(void)
 		cmocka_unit_test(owners_of_tensors_have_a_collective_for_each),
 		cmocka_unit_test(zero_3_moves_weights_in_every_micro_batch),
 		cmocka_unit_test(weights_of_looped_layers_are_gathered_when_each_begins),
+		cmocka_unit_test(stages_may_be_on_nodes_of_their_own),
 		cmocka_unit_test(rows_go_to_the_ranks_of_their_experts),
 		cmocka_unit_test(bad_plans_and_steps_are_refused),
 		cmocka_unit_test(a_refused_step_leaves_the_timeline),

@@ -67,7 +67,7 @@ static void the_default_is_megatron(void **state)
 	struct wlb_cost_options said = cost_of(words), library;
 	wlb_cost_options_init(&library);
 	assert_equal(&said, &library);
-	assert_true(said.growth > 0.0);
+	assert_true(said.growth > 0.0 && said.pp_outermost);
 }
 
 static void each_option_sets_its_member(void **state)
