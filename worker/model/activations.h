@@ -55,7 +55,8 @@ struct wlb_transformer {
 	int key_ranks;       /* whose keys and values there is memory for */
 	int has_exchanges;   /* 1: micro-batches may have some */
 	int64_t halved_rows; /* of a micro-batch whose rows are halved, the least; 0: none are */
-	/* Of each piece the collectives under way between parts of a layer, which only worker/model/layer.c uses. */
+	/* Of each piece the collectives under way between parts of a layer, which only worker/model/layer_parts.h uses.
+	 */
 	struct wlb_comm_request *rows[2], *sums[2];
 	int has_begun; /* `rows` are those of the layer that follows in the pass */
 	enum wlb_recompute recompute;
