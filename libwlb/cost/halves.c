@@ -14,6 +14,7 @@ struct matrix {
 struct queues {
 	double device_s, link_s, waited_s;
 	double gather_s, reduce_s;
+	struct wlb_seconds attention; /* of all rows */
 };
 
 static struct matrix matrix_of(const struct wlb_layer_cost *cost, double tokens, double in, double out)
@@ -49,11 +50,12 @@ static void forward(struct queues *q, const struct matrix m[MATRICES], double be
 		await(q, begun[half]);
 		q->device_s += m[QKV].forward_s;
 	}
-	q->device_s += m[OUTPUT].forward_s;
+	q->device_s += q->attention.forward / 2.0 + m[OUTPUT].forward_s;
 	double sum_s = start(q, q->reduce_s);
-	q->device_s += m[OUTPUT].forward_s;
+	q->device_s += q->attention.forward / 2.0;
 	await(q, sum_s);
 	double rows_s = start(q, q->gather_s);
+	q->device_s += m[OUTPUT].forward_s;
 	sum_s = start(q, q->reduce_s);
 	await(q, rows_s);
 	q->device_s += m[GATE_UP].forward_s;
@@ -121,7 +123,7 @@ static double forward_waits_s(struct queues q, const struct matrix m[MATRICES])
 }
 
 /* The same of the backward pass; `is_full`: of layers that are computed again as a whole, each from its input on. */
-static double backward_waits_s(struct queues q, const struct matrix m[MATRICES], double attention_s, int is_full)
+static double backward_waits_s(struct queues q, const struct matrix m[MATRICES], int is_full)
 {
 	double begun[2];
 	begin(&q, begun);
@@ -133,13 +135,13 @@ static double backward_waits_s(struct queues q, const struct matrix m[MATRICES],
 			begin(&q, begun);
 		}
 		backward(&q, &m[GATE_UP], &m[DOWN], 0.0, begun, begun);
-		backward(&q, &m[QKV], &m[OUTPUT], attention_s, begun, is_full ? NULL : begun);
+		backward(&q, &m[QKV], &m[OUTPUT], q.attention.backward, begun, is_full ? NULL : begun);
 	}
 	return q.waited_s;
 }
 
 struct wlb_halved_rows wlb_layer_halved_rows(const struct wlb_layer_cost *cost, double tokens, double gather_s,
-                                             double reduce_s, double attention_backward_s)
+                                             double reduce_s, struct wlb_seconds attention)
 {
 	const struct wlb_model *model = cost->model;
 	double tp = cost->plan->layout.tp, hidden = (double)model->hidden_size,
@@ -151,10 +153,10 @@ struct wlb_halved_rows wlb_layer_halved_rows(const struct wlb_layer_cost *cost, 
 		[GATE_UP] = matrix_of(cost, tokens, hidden, 2.0 * mlp),
 		[DOWN] = matrix_of(cost, tokens, mlp, hidden),
 	};
-	const struct queues idle = {.gather_s = gather_s, .reduce_s = reduce_s};
-	double backward_s = backward_waits_s(idle, m, attention_backward_s, 0);
+	const struct queues idle = {.gather_s = gather_s, .reduce_s = reduce_s, .attention = attention};
+	double backward_s = backward_waits_s(idle, m, 0);
 	return (struct wlb_halved_rows){
 		.exposed = {forward_waits_s(idle, m), backward_s},
-		.again_s = backward_waits_s(idle, m, attention_backward_s, 1) - backward_s,
+		.again_s = backward_waits_s(idle, m, 1) - backward_s,
 	};
 }

@@ -13,8 +13,8 @@ struct wlb_halved_rows {
 	double again_s; /* WLB_RECOMPUTE_FULL: what the backward pass has more */
 };
 
-/* gather_s and reduce_s are of half the rows; attention_backward_s is of all. */
+/* gather_s and reduce_s are of half the rows, attention of all. */
 struct wlb_halved_rows wlb_layer_halved_rows(const struct wlb_layer_cost *cost, double tokens, double gather_s,
-                                             double reduce_s, double attention_backward_s);
+                                             double reduce_s, struct wlb_seconds attention);
 
 #endif

@@ -164,7 +164,7 @@ static void add_halved_tp(const struct wlb_sim *sim, struct wlb_sim_load *load, 
 		return;
 	}
 	struct wlb_halved_rows halved =
-		wlb_layer_halved_rows(&sim->cost, rank_tokens, half.gather, half.reduce, load->attention.backward);
+		wlb_layer_halved_rows(&sim->cost, rank_tokens, half.gather, half.reduce, load->attention);
 	load->tp = halved.exposed;
 	load->begin_tp = (struct wlb_seconds){half.gather, half.gather};
 	if (sim->options.plan.recompute == WLB_RECOMPUTE_FULL) {

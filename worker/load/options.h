@@ -26,6 +26,7 @@ struct wlb_loader_options {
 	/* Each step whose number is a multiple of it has one micro-batch more, the same on all replicas; 0: none has.
 	 */
 	int64_t check_interval;
+	int64_t halved_rows; /* of a micro-batch that tensor-parallel ranks have in halves, the least; 0: none is */
 	/* Of the device, for the assignment and adaptive sharding; copied by wlb_loader_new. NULL or not measured:
 	 * compiled in. */
 	const struct wlb_document_speeds *speeds;

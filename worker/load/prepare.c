@@ -266,6 +266,7 @@ static int fill(struct wlb_preparer *p, struct wlb_rows *rows, int32_t number, d
 		return -1;
 	if (share.keys == 0)
 		return 0;
+	share.second_half = wlb_second_half(share.rows, o->layout.tp, o->halved_rows);
 	if (wlb_rows_add(rows, number, &p->shards, &share, &p->model, p->tile_rows, error) < 0)
 		return -1;
 	*predicted_s += wlb_shards_time_s(&p->time, &p->shards, share.rank, share.rows, o->layout.pp,

@@ -101,13 +101,13 @@ size_t wlb_rows_elements_max(const struct wlb_loader_options *o, int tile_rows)
 	size_t n = (size_t)wlb_loader_max_rows(o), tokens = (size_t)wlb_loader_max_keys(o);
 	size_t ranks = (size_t)wlb_loader_key_ranks(o);
 	int has_exchanges = wlb_loader_ranks(o) > 1;
-	size_t count = aligned(n + 1) + 2 * aligned(n) + aligned(n * SEGMENT_WORDS);
+	size_t count = aligned(n + 1) + 2 * aligned(n) + aligned((n + 1) * SEGMENT_WORDS);
 	if (has_exchanges)
 		count += aligned(tokens) + aligned(n * ranks);
 	if (tile_rows > 0) {
 		size_t tiles = tokens / (size_t)tile_rows + 1;
 		size_t bytes = n * sizeof(struct wlb_query_tile) + (tiles + n) * sizeof(struct wlb_key_tile) +
-		               2 * (tiles + n) * sizeof(int32_t);
+		               (3 * tiles + 2 * n) * sizeof(int32_t);
 		count += bytes / sizeof(int32_t) + 3 * ALIGNED;
 	}
 	return count * (size_t)wlb_loader_loaded_batches(o);
@@ -140,6 +140,24 @@ static size_t append(struct wlb_rows *rows, const void *data, size_t bytes)
 	return start;
 }
 
+/* Takes memory for the tiles of queries, and puts those of the first half of the rows before the others. */
+static void add_query_tiles(struct wlb_rows *rows, int32_t number)
+{
+	struct wlb_micro_batch *batch = &rows->list[number];
+	const struct wlb_attention_tiles *tiles = &rows->tiles;
+	size_t words = (size_t)tiles->query_tiles * (sizeof(*tiles->queries) / sizeof(*rows->host));
+	rows->arrays[number].query_tiles = take(rows, words);
+	struct wlb_query_tile *to = (struct wlb_query_tile *)(rows->host + rows->arrays[number].query_tiles);
+	for (int half = 0; half < 2; half++) {
+		for (int i = 0; i < tiles->query_tiles; i++)
+			if ((tiles->queries[i].segment >= batch->first_segments) == half)
+				*to++ = tiles->queries[i];
+		if (half == 0)
+			batch->first_query_tiles =
+				(int)(to - (struct wlb_query_tile *)(rows->host + rows->arrays[number].query_tiles));
+	}
+}
+
 /* Adds the tiles of the micro-batch's segments. */
 static int add_tiles(struct wlb_rows *rows, int32_t number, int tile_rows, struct wlb_error *error)
 {
@@ -154,7 +172,7 @@ static int add_tiles(struct wlb_rows *rows, int32_t number, int tile_rows, struc
 	size_t readers = (size_t)tiles->reader_count * sizeof(*tiles->readers);
 	if (reserve(rows, (queries + keys + readers) / sizeof(*rows->host) + 3 * ALIGNED, error) < 0)
 		return -1;
-	arrays->query_tiles = append(rows, tiles->queries, queries);
+	add_query_tiles(rows, number);
 	arrays->key_tiles = append(rows, tiles->keys, keys);
 	arrays->readers = append(rows, tiles->readers, readers);
 	segments->tile_rows = tile_rows;
@@ -172,19 +190,24 @@ int wlb_rows_add(struct wlb_rows *rows, int32_t number, const struct wlb_shards 
 		.tokens = share->keys,
 		.rows = share->rows,
 		.own_rows = share->own_rows,
+		.second_half = share->second_half,
 		.segments.count = (int)segments,
 		.exchange_count = share->has_exchanges ? share->part_count : 0,
 		.work = wlb_shards_work(shards, share->rank, model),
 	};
 	for (int32_t e = 0; e < batch->exchange_count; e++)
 		batch->exchanges[e] = share->parts[e].exchange;
-	if (lay_out(rows, number, segments, share, error) < 0)
+	if (lay_out(rows, number, segments + (share->second_half > 0), share, error) < 0)
 		return -1;
 	const struct wlb_row_arrays *arrays = &rows->arrays[number];
 	for (int64_t i = 0; i < batch->rows; i++)
 		rows->host[arrays->targets + (size_t)i] = NO_TARGET;
 	wlb_shards_positions(shards, share->rank, rows->host + arrays->positions);
 	fill_segments(batch, rows->host + arrays->segments, shards, share);
+	if (share->second_half > 0)
+		batch->segments.count =
+			wlb_halve_segments((struct wlb_segment *)(rows->host + arrays->segments), batch->segments.count,
+		                           share->second_half, &batch->first_segments);
 	if (share->has_exchanges)
 		wlb_share_maps(share, shards, rows->host + arrays->from_ranks, rows->host + arrays->to_ranks);
 	return tile_rows > 0 ? add_tiles(rows, number, tile_rows, error) : 0;

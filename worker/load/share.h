@@ -21,7 +21,8 @@ struct wlb_key_part {
 
 struct wlb_share {
 	int32_t rank;
-	int64_t rows, own_rows; /* as in struct wlb_micro_batch */
+	int64_t rows, own_rows; /* as in struct wlb_micro_batch, and so is the next, which prepare.c sets */
+	int64_t second_half;
 	int64_t keys;
 	int32_t part_count;
 	struct wlb_key_part parts[WLB_EXCHANGES_MAX];

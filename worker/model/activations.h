@@ -52,9 +52,8 @@ struct wlb_transformer {
 	const struct wlb_groups *groups;
 	struct wlb_comm *tp;
 	int tp_size;
-	int key_ranks;       /* whose keys and values there is memory for */
-	int has_exchanges;   /* 1: micro-batches may have some */
-	int64_t halved_rows; /* of a micro-batch whose rows are halved, the least; 0: none are */
+	int key_ranks;     /* whose keys and values there is memory for */
+	int has_exchanges; /* 1: micro-batches may have some */
 	/* Of each piece the collectives under way between parts of a layer, which only worker/model/layer_parts.h uses.
 	 */
 	struct wlb_comm_request *rows[2], *sums[2];

@@ -118,15 +118,34 @@ static void clear_padding(const struct wlb_layer_pass *l, enum wlb_dtype dtype, 
 	l->device->ops->zero(l->device, wlb_element(dtype, x, first * width), wlb_bytes(dtype, (l->n - first) * width));
 }
 
-static void attend(const struct wlb_layer_pass *l)
+/* The segments of a piece's queries, or where the device takes tiles, all with the tiles of these. */
+static struct wlb_segments segments_of(const struct wlb_layer_pass *l, int piece)
+{
+	struct wlb_segments of = l->batch->segments;
+	int segments = l->batch->first_segments, tiles = l->batch->first_query_tiles;
+	if (wlb_last_piece(l) == 0)
+		return of;
+	if (of.tile_rows > 0) {
+		of.query_tiles += piece == 0 ? 0 : tiles;
+		of.query_tile_count = piece == 0 ? tiles : of.query_tile_count - tiles;
+		return of;
+	}
+	of.segments += piece == 0 ? 0 : segments;
+	of.count = piece == 0 ? segments : of.count - segments;
+	return of;
+}
+
+static void attend(const struct wlb_layer_pass *l, int piece)
 {
 	const struct wlb_layer_activations *a = l->a;
 	const struct keys keys = all_keys(l, a->qkv, a->kv_all);
 	const struct wlb_attention_shape shape = attention_shape(l, &keys);
-	clear_padding(l, l->device->compute, a->attention, l->q_width);
-	clear_padding(l, l->device->master, a->lse, shape.heads);
-	l->device->ops->attention_forward(l->device, a->attention, a->lse, a->qkv, keys.k, keys.v, &l->batch->segments,
-	                                  &shape);
+	const struct wlb_segments segments = segments_of(l, piece);
+	if (piece == 0) {
+		clear_padding(l, l->device->compute, a->attention, l->q_width);
+		clear_padding(l, l->device->master, a->lse, shape.heads);
+	}
+	l->device->ops->attention_forward(l->device, a->attention, a->lse, a->qkv, keys.k, keys.v, &segments, &shape);
 }
 
 /* From d_attention to d_qkv, and to d_kv_all where keys are exchanged. */
@@ -183,33 +202,32 @@ static int queries_and_keys(const struct wlb_layer_pass *l, const void *x, struc
 	return gather_keys_await(l, error);
 }
 
-/* given = O attention. Where no norm comes after and tp is above 1 `middle` lacks the input, which mlp_input_start
- * adds. */
-static int attention_output(const struct wlb_layer_pass *l, struct wlb_error *error)
+/* given = O attention. Where no norm comes after and tp is above 1 `middle` lacks the input, which
+ * wlb_mlp_input_start adds. */
+static int attend_and_output(const struct wlb_layer_pass *l, struct wlb_error *error)
 {
 	const struct wlb_layer_activations *a = l->a;
 	void *given = l->norms_after ? a->given : a->middle, *addend = wlb_tp_rows(l->t, l->s->addend, given);
 	const void *residual = l->tp_is_1 && !l->norms_after ? a->input : NULL;
 	int last = wlb_last_piece(l);
 	for (int i = 0; i <= last; i++) {
+		attend(l, i);
+		/* The sum of A ran beside attention of B, and its rows are gathered beside the product of B. */
+		if (i > 0 && wlb_mlp_input_start(l, i - 1, error) < 0)
+			return -1;
 		wlb_linear(l->device, wlb_piece_of(l, addend, l->hidden, i), l->hidden,
 		           wlb_piece_of(l, a->attention, l->q_width, i), &l->o, residual, wlb_piece_rows(l, i));
-		if (i < last && wlb_piece_sum_start(l, given, addend, i, error) < 0)
+		if (wlb_piece_sum_start(l, given, addend, i, error) < 0)
 			return -1;
 	}
-	/* The next product needs the rows of A first: the sum of B runs beside it. */
-	for (int i = 0; i < last; i++)
-		if (wlb_mlp_input_start(l, i, error) < 0)
-			return -1;
-	return wlb_piece_sum_start(l, given, addend, last, error);
+	return 0;
 }
 
 int wlb_attention_forward(const struct wlb_layer_pass *l, struct wlb_error *error)
 {
 	if (queries_and_keys(l, wlb_tp_rows(l->t, l->s->gathered, wlb_attention_input(l)), error) < 0)
 		return -1;
-	attend(l);
-	return attention_output(l, error);
+	return attend_and_output(l, error);
 }
 
 /* Before the backward pass of attention SELECTIVE computes the norm again and gathers the keys and values again. */

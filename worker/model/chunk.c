@@ -27,7 +27,7 @@ static void scale_rows(struct wlb_transformer *t, void *x, int64_t n)
 static int embed(struct wlb_transformer *t, void *out, const struct wlb_micro_batch *batch, struct wlb_error *error)
 {
 	const struct wlb_parameters *p = t->parameters;
-	const struct wlb_tp_pieces pieces = wlb_tp_pieces_of(t, batch->rows);
+	const struct wlb_tp_pieces pieces = wlb_tp_pieces_of(batch);
 	void *addend = wlb_tp_rows(t, t->scratch.addend, out);
 	if (wlb_weights_await(p, p->embedding, p->embedding, error) < 0)
 		return -1;
@@ -44,7 +44,7 @@ static int embed_backward(struct wlb_transformer *t, void *d_out, const struct w
                           struct wlb_error *error)
 {
 	const struct wlb_parameters *p = t->parameters;
-	const struct wlb_tp_pieces pieces = wlb_tp_pieces_of(t, batch->rows);
+	const struct wlb_tp_pieces pieces = wlb_tp_pieces_of(batch);
 	void *all = wlb_tp_rows(t, t->scratch.gathered, d_out);
 	scale_rows(t, d_out, batch->rows);
 	if (wlb_tp_all_gather(t, all, d_out, &pieces, error) < 0)

@@ -122,7 +122,7 @@ static int piece_share(struct wlb_transformer *t, struct wlb_head_rows rows, str
 int wlb_head_share(struct wlb_transformer *t, struct wlb_head_rows rows, void *x, void *d_x,
                    const struct wlb_micro_batch *batch, double *loss_sum, double scale, struct wlb_error *error)
 {
-	const struct wlb_tp_pieces pieces = wlb_tp_pieces_of(t, batch->rows);
+	const struct wlb_tp_pieces pieces = wlb_tp_pieces_of(batch);
 	for (int i = 0; i < pieces.count; i++) {
 		const struct wlb_head_rows part = rows_in(t, rows, pieces.piece[i]);
 		int64_t offset = (part.first - rows.first) * t->parameters->shape.hidden_size;
@@ -162,7 +162,7 @@ int wlb_head_evaluate(struct wlb_transformer *t, struct wlb_slot *slot, const st
                       double *loss_sum, struct wlb_error *error)
 {
 	const struct wlb_scratch *s = &t->scratch;
-	const struct wlb_tp_pieces pieces = wlb_tp_pieces_of(t, batch->rows);
+	const struct wlb_tp_pieces pieces = wlb_tp_pieces_of(batch);
 	void *all = wlb_tp_rows(t, s->gathered, s->final_norm);
 	if (final_norm(t, s->final_norm, s->final_rstd, slot->output, batch->rows, error) < 0 ||
 	    wlb_tp_all_gather(t, all, s->final_norm, &pieces, error) < 0)
@@ -179,7 +179,7 @@ struct wlb_head_rows wlb_head_rows_of(const struct wlb_transformer *t, const str
 
 int64_t wlb_head_tokens(const struct wlb_transformer *t, const struct wlb_micro_batch *batch, struct wlb_head_rows rows)
 {
-	const struct wlb_tp_pieces pieces = wlb_tp_pieces_of(t, batch->rows);
+	const struct wlb_tp_pieces pieces = wlb_tp_pieces_of(batch);
 	int64_t tokens = 0;
 	for (int i = 0; i < pieces.count; i++) {
 		const struct wlb_head_rows part = rows_in(t, rows, pieces.piece[i]);

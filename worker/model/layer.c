@@ -30,12 +30,12 @@
  *
  * Where the rows are in two pieces (tensor_parallel.h), A and B, every product from or to rows of all ranks is computed
  * of A, then of B, but for the gradients of matrices, which need all rows. Collectives run beside products:
- *   forward   x B beside Q K V of A; the sum of O A beside O of B; the sum of O B beside gate and up of A; y B beside
- *             down of A; the sum of down A beside gate and up of B; the next layer's x A beside down of B
- *   backward  of the gradient that attention or the MLP begins with, B beside the product of A; of the sum of the
+ *   forward   x B beside Q K V of A; the sum of O A beside attention of B; y A beside O of B; the sum of O B beside
+ * gate and up of A; y B beside down of A; the sum of down A beside gate and up of B; the next layer's x A beside down
+ * of B backward  of the gradient that attention or the MLP begins with, B beside the product of A; of the sum of the
  *             gradient of its input, A beside the product of B; the sum of B, and A of the gradient that the part
  *             before begins with, beside the gradient of the matrix
- * Of each layer y A and the sum of down B have nothing beside them.
+ * Of each layer the sum of down B has nothing beside it.
  *
  * Tensor-parallel ranks have the same documents. Of these the order of a layer's collectives depends only in the
  * exchanges of keys and values, of which there may be none or several, and it is the same on all ranks of each

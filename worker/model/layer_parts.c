@@ -18,7 +18,7 @@ struct wlb_layer_pass wlb_layer_pass_of(struct wlb_transformer *t, const struct 
 		.s = &t->scratch,
 		.batch = batch,
 		.n = batch->rows,
-		.pieces = wlb_tp_pieces_of(t, batch->rows),
+		.pieces = wlb_tp_pieces_of(batch),
 		.hidden = p->shape.hidden_size,
 		.q_width = q_width,
 		.kv_width = kv_width,

@@ -8,6 +8,7 @@
 #define WORKER_MODEL_MICRO_BATCH_H
 
 #include <stdint.h>
+#include <string.h>
 
 #include "kernels/ops.h"
 
@@ -20,12 +21,44 @@ struct wlb_exchange {
 	int64_t own_first, own_rows; /* this rank's, among its rows of the micro-batch */
 };
 
+/* Returns where the second half of so many rows begins, of which tp ranks have equal shares, and which are halved where
+ * they are at least `least`; 0 where they are in one piece (tensor_parallel.h), as always with `least` 0. */
+static inline int64_t wlb_second_half(int64_t rows, int tp, int64_t least)
+{
+	return tp > 1 && least > 0 && rows >= least ? rows / tp / 2 * tp : 0;
+}
+
+/* Divides the segment in which the second half begins, if there is one, so that each is of one half; they are in the
+ * order of their queries. Returns their number: list has room for one more. *first receives how many are of the first
+ * half. */
+static inline int wlb_halve_segments(struct wlb_segment *list, int count, int64_t second_half, int *first)
+{
+	int i = 0;
+	while (i < count && list[i].q_start + list[i].q_count <= second_half)
+		i++;
+	*first = i;
+	if (i == count || list[i].q_start >= second_half)
+		return count;
+	int32_t before = (int32_t)second_half - list[i].q_start;
+	memmove(list + i + 1, list + i, (size_t)(count - i) * sizeof(*list));
+	list[i].q_count = before;
+	list[i + 1].q_start += before;
+	list[i + 1].q_count -= before;
+	list[i + 1].q_offset += before;
+	*first = i + 1;
+	return count + 1;
+}
+
 struct wlb_micro_batch {
 	int64_t tokens;   /* of the documents of which this rank has a part, on all their ranks; 0: it is empty, and the
 	                     rank computes and sends nothing */
 	int64_t rows;     /* of this rank, at least own_rows and a multiple of tp */
 	int64_t own_rows; /* the first own_rows rows hold this rank's tokens; the others are padding: id 0, target -1,
 	                     position 0, in no segment */
+	/* Where rows move in two halves: the first row of the second; 0: they move in one piece. The segments and tiles
+	 * of queries of the first half come first, and are so many. */
+	int64_t second_half;
+	int first_segments, first_query_tiles;
 	/* device memory */
 	const int32_t *ids;       /* [rows] */
 	const int32_t *targets;   /* [rows] */

@@ -1,16 +1,11 @@
 #include "worker/model/tensor_parallel.h"
 
-void wlb_transformer_halve_rows(struct wlb_transformer *t, int64_t least_rows)
+struct wlb_tp_pieces wlb_tp_pieces_of(const struct wlb_micro_batch *batch)
 {
-	t->halved_rows = least_rows;
-}
-
-struct wlb_tp_pieces wlb_tp_pieces_of(const struct wlb_transformer *t, int64_t n)
-{
-	int64_t first = n / t->tp_size / 2 * t->tp_size;
-	if (t->tp_size == 1 || t->halved_rows == 0 || n < t->halved_rows || first == 0)
-		return (struct wlb_tp_pieces){1, {{0, n}}};
-	return (struct wlb_tp_pieces){2, {{0, first}, {first, n - first}}};
+	int64_t first = batch->second_half;
+	if (first == 0)
+		return (struct wlb_tp_pieces){1, {{0, batch->rows}}};
+	return (struct wlb_tp_pieces){2, {{0, first}, {first, batch->rows - first}}};
 }
 
 /* Returns the address of a row of x[rows, h]. */

@@ -4,7 +4,7 @@
  * after a matrix that is cut by its inputs.
  *
  * The rows of a micro-batch move in one piece or, so that one half's collective runs beside the products of the other,
- * in two halves: wlb_transformer_halve_rows(). A rank has its share of each piece, one after the other.
+ * in two halves: wlb_micro_batch.second_half. A rank has its share of each piece, one after the other.
  *
  * n rows of the micro-batch, h hidden size. Where tp is 1, a rank's rows are all rows: both are one buffer
  * (wlb_tp_rows), and the collectives do nothing. They return -1 where the transport failed.
@@ -23,8 +23,8 @@ static inline void *wlb_tp_rows(const struct wlb_transformer *t, void *all, void
 	return t->tp_size > 1 ? all : own;
 }
 
-/* The pieces of a micro-batch of n rows, a multiple of tp: the same on all tensor-parallel ranks and stages. */
-struct wlb_tp_pieces wlb_tp_pieces_of(const struct wlb_transformer *transformer, int64_t n);
+/* The pieces of a micro-batch's rows: the same on all tensor-parallel ranks and stages. */
+struct wlb_tp_pieces wlb_tp_pieces_of(const struct wlb_micro_batch *batch);
 
 /* Of a piece of `count` rows from `first` on, in buffers of the whole micro-batch: out[n, h] = every rank's
  * x[n / tp, h], in rank order. */

@@ -67,12 +67,6 @@ struct wlb_transformer *wlb_transformer_new(const struct wlb_parameters *paramet
                                             int64_t max_tokens, struct wlb_error *error);
 void wlb_transformer_free(struct wlb_transformer *transformer); /* NULL allowed */
 
-/* Divides the rows of micro-batches with at least `least_rows` rows, all of a rank's context-parallel share, in two
- * halves, so that the tensor-parallel collectives of one half run beside the products of the other; 0, as it begins:
- * of none. To be called before the first pass, with one value on all ranks. Rows are computed as without; gradients of
- * norms and of the head, and what the transport sums, are summed in another order. Nothing more is allocated. */
-void wlb_transformer_halve_rows(struct wlb_transformer *transformer, int64_t least_rows);
-
 struct wlb_slot *wlb_transformer_slot(struct wlb_transformer *transformer, int slot);
 
 /* Returns 0 when the device has every operation that training uses, -1 with the name of the first missing one

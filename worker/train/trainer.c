@@ -131,6 +131,7 @@ static struct wlb_loader_options loader_options(const struct wlb_trainer *t)
 		.coords = t->groups->coords,
 		.last_step = o->train_iters,
 		.check_interval = o->sdc_check_interval,
+		.halved_rows = o->tp_halves,
 		.speeds = &t->plan->speeds,
 		.storage_timeout_s = 60.0 * o->storage_timeout_minutes,
 	};
@@ -361,7 +362,6 @@ static int make_model(struct wlb_trainer *t, struct wlb_error *error)
 	                                     wlb_loader_max_keys(&load), error);
 	if (t->transformer == NULL)
 		return -1;
-	wlb_transformer_halve_rows(t->transformer, t->options->tp_halves);
 	t->pipeline = wlb_pipeline_new(split, t->parameters, t->groups, t->transformer, t->optimizer, error);
 	t->report = calloc(wlb_trainer_report_count(t->launch->size), sizeof(*t->report));
 	if (t->pipeline == NULL || allocate_sums(t, error) < 0)

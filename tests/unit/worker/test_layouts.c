@@ -90,6 +90,7 @@ static double gradients_off(const struct wlb_parameters *part, const struct wlb_
 struct trial {
 	int micro_batch;
 	enum wlb_sharding sharding;
+	int halved_rows;
 	double off;        /* the worst of loss and gradients, against one rank that has everything */
 	double *gradients; /* this rank's own, before any sum */
 	size_t bytes;
@@ -103,6 +104,7 @@ static void run_trial(struct trial *trial, struct tiny *part, struct tiny *whole
 	struct wlb_error error = {0};
 	struct tiny_batch b = tiny_batch_new(part->device, documents, count, trial->sharding, g->layout.tp,
 	                                     g->layout.cp, g->coords.cp);
+	tiny_batch_halve(&b, g->layout.tp, trial->halved_rows);
 	trial->bytes = part->parameters->elements * sizeof(double);
 	tiny_poison(part);
 	memset(part->parameters->gradients, 0, trial->bytes);
@@ -128,7 +130,8 @@ static int run_trials(struct trial *trials, const struct tiny_setup *setup)
 	int last = setup->cp > 1 ? WLB_SHARDING_DOCUMENT : WLB_SHARDING_SEQUENCE, count = 0;
 	for (int sharding = WLB_SHARDING_SEQUENCE; sharding <= last; sharding++)
 		for (int m = 0; m < MICRO_BATCHES; m++) {
-			trials[count] = (struct trial){.micro_batch = m, .sharding = sharding};
+			trials[count] = (struct trial){
+				.micro_batch = m, .sharding = sharding, .halved_rows = setup->halved_rows};
 			run_trial(&trials[count++], &part, &whole, setup->world);
 		}
 	tiny_close(&part);

@@ -30,6 +30,19 @@ static void open_mixed(struct loads_dataset *d, void **state)
 	loads_open(d, state, lengths, 160);
 }
 
+/* Segments of the first half come first, and none is of both. */
+static void check_halves(const struct loads_batch *b, const struct wlb_loader_options *o)
+{
+	int64_t half = b->about.second_half;
+	assert_int_equal(half, wlb_second_half(b->about.rows, o->layout.tp, o->halved_rows));
+	assert_int_equal(half > 0, o->halved_rows > 0 && o->layout.tp > 1 && b->about.rows >= 2 * o->layout.tp);
+	for (int s = 0; s < b->about.segments.count && half > 0; s++) {
+		const struct wlb_segment *segment = &b->segments[s];
+		int is_first = s < b->about.first_segments;
+		assert_true(is_first ? segment->q_start + segment->q_count <= half : segment->q_start >= half);
+	}
+}
+
 /* One rank's rows: tokens in its segments, padding behind. */
 static void check_rows(const struct loads_batch *b, int tp)
 {
@@ -50,7 +63,9 @@ static void check_rows(const struct loads_batch *b, int tp)
 		max_k = segment->k_count > max_k ? segment->k_count : max_k;
 	}
 	assert_int_equal(row, b->about.own_rows);
-	assert_int_equal(max_q, b->about.segments.max_q);
+	if (b->about.second_half == 0)
+		assert_int_equal(max_q, b->about.segments.max_q);
+	assert_true(max_q <= b->about.segments.max_q);
 	assert_int_equal(max_k, b->about.segments.max_k);
 	for (; row < b->about.rows; row++) {
 		assert_int_equal(b->ids[row], 0);
@@ -119,6 +134,7 @@ static void check_micro_batch(const struct loads_group *g, int dp, int micro_bat
 		assert_int_equal(b->about.tokens, first->about.tokens);
 		assert_int_equal(b->about.rows, first->about.rows);
 		check_rows(b, g->options.layout.tp);
+		check_halves(b, &g->options);
 		check_keys(b, ordered);
 		if (cp > 1)
 			check_way_back(b, &g->options.layout);
@@ -264,6 +280,7 @@ static void every_layout_trains_the_packed_steps(void **state)
 				struct wlb_loader_options o =
 					loads_options((enum wlb_strategy)strategy, shardings[(l + windows) % 3],
 				                      SEQ_LENGTH, WINDOWS, windows, 0, layouts[l]);
+				o.halved_rows = windows == 2;
 				check_layout(&d, &o);
 			}
 	loads_close(&d);
@@ -284,6 +301,7 @@ static void dynamic_packing_gives_each_rank_the_keys_of_its_documents(void **sta
 				struct wlb_loader_options o =
 					loads_options(WLB_STRATEGY_DYNAMIC, WLB_SHARDING_ADAPTIVE, SEQ_LENGTH, WINDOWS,
 				                      windows, max_tokens, dynamic[l]);
+				o.halved_rows = windows == 2;
 				int exchanges = check_layout(&d, &o);
 				most = exchanges > most ? exchanges : most;
 			}
@@ -714,6 +732,16 @@ static void a_loader_without_a_bound_is_refused(void **state)
 	loads_close(&d);
 }
 
+/* Tiles of queries of the first half come first. */
+static void check_tiles(const struct wlb_rows *rows, int32_t number)
+{
+	const struct wlb_micro_batch *batch = &rows->list[number];
+	const struct wlb_query_tile *tiles =
+		(const struct wlb_query_tile *)(rows->host + rows->arrays[number].query_tiles);
+	for (int i = 0; batch->tokens > 0 && i < batch->segments.query_tile_count; i++)
+		assert_int_equal(tiles[i].segment < batch->first_segments, i < batch->first_query_tiles);
+}
+
 /* Prepares steps of one rank in a block of wlb_rows_elements_max elements; returns the most that one of them took. */
 static size_t most_used(const struct loads_dataset *d, const struct wlb_loader_options *options, int tile_rows)
 {
@@ -730,6 +758,8 @@ static size_t most_used(const struct loads_dataset *d, const struct wlb_loader_o
 		if (wlb_prepare(&preparer, &prepared, &stopping, &error) < 0)
 			fail_msg("%s", error.message);
 		used = prepared.rows.used > used ? prepared.rows.used : used;
+		for (int32_t m = 0; m < prepared.rows.micro_batches; m++)
+			check_tiles(&prepared.rows, m);
 	}
 	wlb_prepared_free(&prepared);
 	wlb_preparer_free(&preparer);
@@ -751,10 +781,12 @@ static void every_step_fits_where_memory_is_given(void **state)
 					loads_options(WLB_STRATEGY_BALANCED, (enum wlb_sharding)sharding, SEQ_LENGTH,
 				                      WINDOWS, 1, 0, layouts[l]);
 				o.coords.cp = layouts[l].cp - 1;
+				o.halved_rows = 1;
 				assert_true(most_used(&mixed, &o, tile_rows) > 0);
 				o = loads_options(WLB_STRATEGY_DYNAMIC, (enum wlb_sharding)sharding, SEQ_LENGTH,
 				                  WINDOWS, 1, 0, layouts[l]);
 				o.coords = (struct wlb_coordinates){.cp = layouts[l].cp - 1, .dp = layouts[l].dp - 1};
+				o.halved_rows = 1;
 				assert_true(most_used(&mixed, &o, tile_rows) > 0);
 			}
 	loads_close(&mixed);

@@ -61,7 +61,6 @@ static void open_transformer(struct tiny *tiny, const struct tiny_setup *setup, 
 	tiny->transformer = wlb_transformer_new(tiny->parameters, tiny->groups, split, at_least_one(setup->slots),
 	                                        at_least_one(setup->slots), rows, tokens, &error);
 	assert_non_null(tiny->transformer);
-	wlb_transformer_halve_rows(tiny->transformer, setup->halved_rows);
 	tiny_poison(tiny);
 }
 

@@ -22,8 +22,8 @@ struct tiny_setup {
 	enum wlb_recompute recompute;
 	int recompute_layers;
 	int slots;
-	int halved_rows;
-	int max_tokens; /* limit of the buffers; 0: TINY_TOKENS */
+	int halved_rows; /* of micro-batches that tiny_batch_halve is called for, the least */
+	int max_tokens;  /* limit of the buffers; 0: TINY_TOKENS */
 };
 
 struct tiny {

@@ -117,6 +117,15 @@ struct tiny_batch tiny_batch_new(struct wlb_device *device, const struct tiny_do
 	return b;
 }
 
+void tiny_batch_halve(struct tiny_batch *b, int tp, int64_t least)
+{
+	struct wlb_segments *segments = &b->batch.segments;
+	b->batch.second_half = wlb_second_half(b->batch.rows, tp, least);
+	if (b->batch.second_half > 0)
+		segments->count = wlb_halve_segments(b->memory[3], segments->count, b->batch.second_half,
+		                                     &b->batch.first_segments);
+}
+
 void tiny_batch_free(struct tiny_batch *b)
 {
 	for (int i = 0; i < 6; i++)

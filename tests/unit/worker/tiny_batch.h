@@ -21,6 +21,8 @@ struct tiny_batch {
 /* The share of context-parallel rank `at` of `cp`; rows rounded up to a multiple of tp. Ends the test on failure. */
 struct tiny_batch tiny_batch_new(struct wlb_device *device, const struct tiny_document *documents, int count,
                                  enum wlb_sharding sharding, int tp, int cp, int at);
+/* Has the rows in halves, as wlb_second_half. The batch must be on the CPU. */
+void tiny_batch_halve(struct tiny_batch *batch, int tp, int64_t least);
 void tiny_batch_free(struct tiny_batch *batch);
 
 #endif
