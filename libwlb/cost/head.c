@@ -1,5 +1,6 @@
 /* The head with its loss, the embedding, and the optimizer. */
-#include "libwlb/cost/layer_parts.h"
+#include "libwlb/cost/layer.h"
+#include "libwlb/cost/layer_operations.h"
 
 #include <math.h>
 

@@ -1,8 +1,10 @@
 /* The products of a layer, and sums of its parts. */
-#include "libwlb/cost/layer_parts.h"
+#include "libwlb/cost/layer.h"
 
 #include <math.h>
 
+#include "libwlb/cost/layer_operations.h"
+#include "libwlb/cost/layer_widths.h"
 #include "libwlb/cost/plan_sizes.h"
 
 /* The matrix products of attention, up to one of a width with itself: the matrices of queries, keys and values are one.
@@ -107,12 +109,6 @@ static struct wlb_seconds experts_s(const struct wlb_layer_cost *cost, double to
 	return sum;
 }
 
-int wlb_layer_halves_rows(const struct wlb_layer_cost *cost, double tokens)
-{
-	double least = (double)cost->options->halved_rows, tp = (double)cost->plan->layout.tp;
-	return least > 0.0 && tp > 1.0 && tokens >= fmax(least, 2.0 * tp);
-}
-
 /* Of rows in one piece. */
 static struct wlb_seconds piece_products_s(const struct wlb_layer_cost *cost, double tokens)
 {
@@ -167,6 +163,22 @@ double wlb_layer_gathered_bytes(const struct wlb_layer_cost *cost)
 	if (cost->options->fp8 != WLB_FP8_NONE && !cost->options->whole_rows)
 		return 1.0;
 	return wlb_machine_element_bytes(cost->machine);
+}
+
+double wlb_angles_s(const struct wlb_layer_cost *cost, double tokens)
+{
+	if (!wlb_layer_is_worker(cost))
+		return 0.0;
+	return wlb_model_angle_kinds(cost->model) *
+	       wlb_machine_op_s(cost->machine, WLB_OP_ROPE_ANGLES,
+	                        tokens * 0.5 * (double)wlb_model_rotary_dim(cost->model));
+}
+
+struct wlb_seconds wlb_layer_elementwise_s(const struct wlb_layer_cost *cost, double tokens)
+{
+	if (!(tokens > 0.0))
+		return (struct wlb_seconds){0};
+	return wlb_layer_streams_s(cost, tokens, 1.0);
 }
 
 /* Forward, the products that `modules` recompute. */

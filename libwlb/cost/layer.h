@@ -8,23 +8,7 @@
 #ifndef LIBWLB_COST_LAYER_H
 #define LIBWLB_COST_LAYER_H
 
-#include "libwlb/wlb.h"
-
-struct wlb_seconds {
-	double forward, backward;
-};
-
-/* The values that the time of an operation depends on; the caller owns all of them. The plan must have passed
- * wlb_plan_check. */
-struct wlb_layer_cost {
-	const struct wlb_model *model;
-	const struct wlb_machine *machine;
-	const struct wlb_cost_options *options;
-	const struct wlb_plan *plan;
-};
-
-/* Returns 1 where wlb-worker divides the rows of a micro-batch with so many tokens on a rank into halves. */
-int wlb_layer_halves_rows(const struct wlb_layer_cost *cost, double tokens);
+#include "libwlb/cost/layer_cost.h"
 
 /* Products and elementwise operations of the mean layer, of which the first may have no experts: without attention and
  * communication. */

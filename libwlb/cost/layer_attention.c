@@ -1,5 +1,6 @@
 /* Attention of a layer. */
-#include "libwlb/cost/layer_parts.h"
+#include "libwlb/cost/layer.h"
+#include "libwlb/cost/layer_operations.h"
 
 /* Bytes of a score that attention which is not fused reads and writes beside its products: a scaled and masked softmax
  * and dropout in two bytes, with a byte for its mask; backward the gradients of both. */

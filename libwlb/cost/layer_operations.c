@@ -1,8 +1,9 @@
 /* The elementwise operations of a layer, which memory bounds. */
-#include "libwlb/cost/layer_parts.h"
+#include "libwlb/cost/layer_operations.h"
 
 #include <math.h>
 
+#include "libwlb/cost/layer_widths.h"
 #include "libwlb/cost/plan_sizes.h"
 
 /* What only some families have; FP8 has products in 8 bits. */
@@ -224,22 +225,6 @@ struct wlb_seconds wlb_layer_streams_s(const struct wlb_layer_cost *cost, double
 		sum.backward += one.backward;
 	}
 	return sum;
-}
-
-double wlb_angles_s(const struct wlb_layer_cost *cost, double tokens)
-{
-	if (!wlb_layer_is_worker(cost))
-		return 0.0;
-	return wlb_model_angle_kinds(cost->model) *
-	       wlb_machine_op_s(cost->machine, WLB_OP_ROPE_ANGLES,
-	                        tokens * 0.5 * (double)wlb_model_rotary_dim(cost->model));
-}
-
-struct wlb_seconds wlb_layer_elementwise_s(const struct wlb_layer_cost *cost, double tokens)
-{
-	if (!(tokens > 0.0))
-		return (struct wlb_seconds){0};
-	return wlb_layer_streams_s(cost, tokens, 1.0);
 }
 
 /* Returns the share of an operation's rows and columns that `modules` recompute. Where they recompute the input of a

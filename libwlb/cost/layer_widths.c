@@ -1,5 +1,5 @@
 /* The widths of a layer's rows. */
-#include "libwlb/cost/layer_parts.h"
+#include "libwlb/cost/layer_widths.h"
 #include "libwlb/cost/plan_sizes.h"
 
 static double value_width(const struct wlb_model *m)

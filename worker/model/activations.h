@@ -46,6 +46,12 @@ struct wlb_tp_pieces {
 	struct wlb_tp_piece piece[2];
 };
 
+/* A layer of a chunk, and its activations of a micro-batch. */
+struct wlb_layer {
+	const struct wlb_layer_tensors *tensors;
+	const struct wlb_layer_activations *activations;
+};
+
 struct wlb_transformer {
 	const struct wlb_parameters *parameters;
 	struct wlb_device *device;

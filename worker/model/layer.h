@@ -4,12 +4,6 @@
 
 #include "worker/model/activations.h"
 
-/* A layer of a chunk, and its activations of a micro-batch. */
-struct wlb_layer {
-	const struct wlb_layer_tensors *tensors;
-	const struct wlb_layer_activations *activations;
-};
-
 /* out[n / tp, h] = the layer of activations->input; keeps in `activations` what the backward pass needs. `next` is the
  * layer that follows in the pass, NULL after the last: its input, `out`, is on its way to the tensor-parallel ranks on
  * return, so the weight of its first norm must be there. */

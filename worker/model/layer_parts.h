@@ -6,7 +6,7 @@
 #ifndef WORKER_MODEL_LAYER_PARTS_H
 #define WORKER_MODEL_LAYER_PARTS_H
 
-#include "worker/model/layer.h"
+#include "worker/model/activations.h"
 #include "worker/model/linear.h"
 #include "worker/model/tensor_parallel.h"
 

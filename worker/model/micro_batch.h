@@ -41,6 +41,7 @@ static inline int wlb_halve_segments(struct wlb_segment *list, int count, int64_
 		return count;
 	int32_t before = (int32_t)second_half - list[i].q_start;
 	memmove(list + i + 1, list + i, (size_t)(count - i) * sizeof(*list));
+	list[i].k_count -= list[i].q_count - before; /* what the last of its queries sees */
 	list[i].q_count = before;
 	list[i + 1].q_start += before;
 	list[i + 1].q_count -= before;

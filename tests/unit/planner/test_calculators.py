@@ -385,7 +385,7 @@ class Plan(unittest.TestCase):
             path = pathlib.Path(folder, "config.json")
             path.write_text(json.dumps(model["config"]), encoding="utf-8")
             sizes = ("--model", folder, "--nodes", 16, "--seq-length", 4096, "--global-batch-size", 256, "--machine", "H100")
-            job = ("plan", *sizes, "--tp", 4, "--cp", 1, "--pp", 8, "--recompute", "selective", "--interleave", 1,
+            job = ("plan", *sizes, "--tp", 2, "--cp", 1, "--pp", 8, "--recompute", "selective", "--interleave", 1,
                    "--micro-batch-size", 1, "--ep", 1)
             plan, text = self.calculate(*job), wlb(*job).stdout
             divided, told = self.calculate(*job[:-2]), wlb(*job[:-2]).stdout
@@ -398,10 +398,10 @@ class Plan(unittest.TestCase):
             other = self.calculate(*job)
         self.assertIn("46.70 billion parameters, of which 12.88 compute a token", text)
         self.assertEqual((plan["parameters"], plan["active_parameters"]), (model["parameters"], model["active_parameters"]))
-        self.assertEqual([(report["ep"], report["time"]["ep_s"] > 0) for report in (plan, divided)], [(1, False), (2, True)])
-        self.assertIn("expert parallelism 2: 4 of 8 experts of a layer on each rank", told)
+        self.assertEqual([(report["ep"], report["time"]["ep_s"] > 0) for report in (plan, divided)], [(1, False), (4, True)])
+        self.assertIn("expert parallelism 4: 2 of 8 experts of a layer on each rank", told)
         self.assertNotIn("expert parallelism", text)
-        self.assertLess(divided["memory_bytes"]["weights"], 0.55 * plan["memory_bytes"]["weights"])
+        self.assertLess(divided["memory_bytes"]["weights"], 0.32 * plan["memory_bytes"]["weights"])
         self.assertEqual([report["ep"] for report in steps], [4, 2])
         self.assertEqual(wrong.returncode, 2)
         self.assertIn("ep must divide num_experts and dp x cp", wrong.stderr)
