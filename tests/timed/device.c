@@ -1,7 +1,9 @@
 #include "tests/timed/device.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include "tests/timed/clock.h"
 #include "tests/timed/queues.h"
@@ -47,6 +49,12 @@ const struct wlb_timed_settings *wlb_timed_settings_of(const struct wlb_device *
 	return &timed_of(device)->settings;
 }
 
+double wlb_timed_scale_of(const struct wlb_device *device)
+{
+	const struct timed *timed = timed_of(device);
+	return timed->clock->steps < timed->settings.skipped_steps ? 0.0 : timed->settings.scale;
+}
+
 /* Returns a random number from 0 to 1 by SplitMix64 (Steele et al., 2014): the same on every machine. */
 static double random_unit(uint64_t state)
 {
@@ -57,12 +65,13 @@ static double random_unit(uint64_t state)
 }
 
 /* Returns the factor of a kind of operations in the step that runs. */
-static double factor_of(const struct timed *timed, enum kind kind)
+static double factor_of(const struct wlb_device *device, enum kind kind)
 {
+	const struct timed *timed = timed_of(device);
 	const struct wlb_timed_settings *settings = &timed->settings;
 	int64_t last = settings->seed_count - 1, step = timed->clock->steps < last ? timed->clock->steps : last;
 	uint64_t seed = last >= 0 ? settings->seeds[step] : 0;
-	double scale = settings->scale * timed->clock->factor;
+	double scale = wlb_timed_scale_of(device) * timed->clock->factor;
 	return scale * (seed > 0 ? 0.8 + 0.4 * random_unit(seed * KINDS + kind) : 1.0);
 }
 
@@ -81,7 +90,7 @@ static double read_factor(const char *path)
 static void add_time(struct wlb_device *device, enum kind kind, double seconds)
 {
 	const struct timed *timed = timed_of(device);
-	wlb_timed_clock_add(timed->clock, seconds * factor_of(timed, kind));
+	wlb_timed_clock_add(timed->clock, seconds * factor_of(device, kind));
 }
 
 static double seconds_of(const struct wlb_device *device, enum wlb_op op, double elements)
@@ -94,9 +103,10 @@ static void add_op_time(struct wlb_device *device, enum kind kind, enum wlb_op o
 	add_time(device, kind, seconds_of(device, op, elements));
 }
 
+/* Memory that nothing computes has only zeros. */
 static void zero(struct wlb_device *device, void *memory, size_t bytes)
 {
-	timed_of(device)->cpu->zero(device, memory, bytes);
+	(void)memory;
 	if (bytes > 0)
 		add_op_time(device, MEMORY, WLB_OP_ZERO, (double)bytes / timed_of(device)->element_bytes);
 }
@@ -322,6 +332,37 @@ static void adamw(struct wlb_device *device, void *param, void *master, const vo
 	clock->steps = settings->step - 1; /* a step updates several parts */
 	add_op_time(device, ADAMW, WLB_OP_ADAMW, (double)n);
 	clock->steps = settings->step;
+	if (clock->steps == timed_of(device)->settings.skipped_steps)
+		clock->free_s = fmax(clock->free_s, timed_of(device)->settings.start_s);
+}
+
+/* Before the memory of each allocation. */
+union head {
+	size_t bytes;
+	char space[64];
+};
+
+/* Pages that nothing writes take no memory: nothing is computed, so that many ranks have room for large models. */
+static void *alloc(struct wlb_device *device, size_t bytes, struct wlb_error *error)
+{
+	union head *head = mmap(NULL, sizeof(*head) + bytes, PROT_READ | PROT_WRITE,
+	                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (head == MAP_FAILED) {
+		wlb_fail(error, "cannot allocate %zu bytes on the timed device: out of memory", bytes);
+		return NULL;
+	}
+	head->bytes = bytes;
+	__atomic_add_fetch(&device->allocated_bytes, (int64_t)bytes, __ATOMIC_RELAXED);
+	return head + 1;
+}
+
+static void release(struct wlb_device *device, void *memory)
+{
+	union head *head = memory;
+	if (memory == NULL)
+		return;
+	__atomic_sub_fetch(&device->allocated_bytes, (int64_t)head[-1].bytes, __ATOMIC_RELAXED);
+	munmap(head - 1, sizeof(*head) + head[-1].bytes);
 }
 
 static int synchronize(struct wlb_device *device, struct wlb_error *error)
@@ -357,6 +398,8 @@ static void close_timed(struct wlb_device *device)
 static void replace_operations(struct wlb_ops *ops)
 {
 	ops->close = close_timed;
+	ops->alloc = alloc;
+	ops->release = release;
 	ops->synchronize = synchronize;
 	ops->event_wait = event_wait;
 	ops->busy_s = busy_s;
@@ -400,7 +443,7 @@ int wlb_timed_device_replace(struct wlb_device *cpu, const struct wlb_timed_sett
 		return wlb_fail(error, "cannot open the timed device: out of memory");
 	timed->clock = (struct wlb_timed_clock *)(timed + 1);
 	timed->settings = *settings;
-	timed->clock->free_s = settings->start_s;
+	timed->clock->free_s = settings->skipped_steps > 0 ? 0.0 : settings->start_s;
 	timed->clock->factor = read_factor(settings->factor_file);
 	timed->clock->is_queued = !settings->machine.blocking_messages;
 	timed->element_bytes = (double)wlb_dtype_bytes(cpu->compute);

@@ -11,6 +11,7 @@
  *   WLB_TIMED_MACHINE  a machine file, as of `wlb calibrate`
  *   WLB_TIMED_SCALE    scale (default 1)
  *   WLB_TIMED_START    start_s (default 0)
+ *   WLB_TIMED_SKIP     skipped_steps (default 0)
  *   WLB_TIMED_SEEDS    seeds, as 0,0,1 (default 0)
  *   WLB_TIMED_FACTOR   factor_file
  */
@@ -27,8 +28,9 @@ struct wlb_timed_settings {
 	struct wlb_machine machine;
 	double scale;   /* every operation takes this factor longer than on the machine, > 0: so large that the time of
 	                   messages between processes is negligible */
-	double start_s; /* of CLOCK_MONOTONIC: no operation starts before it, so that runs beside each other can begin
-	                   their steps when all of them have started */
+	double start_s; /* of CLOCK_MONOTONIC: no operation starts before it, but of the steps that are skipped, so that
+	                   runs beside each other can begin their steps when all of them have started */
+	int64_t skipped_steps; /* the first ones, whose operations and queued messages take no time */
 	/* Of each step of the optimizer in turn; the last is that of all further steps. Above 0: the time of each kind
 	 * of operation is multiplied by a factor from 0.8 to 1.2 that is drawn from the seed; 0: as on the machine. */
 	uint64_t seeds[WLB_TIMED_SEEDS];
@@ -46,5 +48,8 @@ int wlb_timed_device_replace(struct wlb_device *cpu, const struct wlb_timed_sett
 /* Of a timed device. */
 struct wlb_timed_clock *wlb_timed_clock_of(const struct wlb_device *device);
 const struct wlb_timed_settings *wlb_timed_settings_of(const struct wlb_device *device);
+
+/* Returns how much longer than on the machine operations take in the step that runs. */
+double wlb_timed_scale_of(const struct wlb_device *device);
 
 #endif

@@ -129,7 +129,7 @@ static int start(void *handle, const struct wlb_transport_request *request, stru
 		end_next(m, 1);
 	double now_s = wlb_timed_clock_now();
 	call->own_s = m->queue->ready_s > now_s ? m->queue->ready_s : now_s;
-	call->takes_s = seconds_of(m, request) * wlb_timed_settings_of(m->device)->scale;
+	call->takes_s = seconds_of(m, request) * wlb_timed_scale_of(m->device);
 	for (int i = 0; i < others; i++) {
 		int other = i < m->group->rank ? i : i + 1;
 		check_mpi(MPI_Irecv(&call->others_s[i], 1, MPI_DOUBLE, other, 0, m->group->mpi->comm,

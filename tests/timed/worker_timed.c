@@ -24,9 +24,11 @@ static int read_seeds(const char *text, struct wlb_timed_settings *settings)
 static int read_settings(struct wlb_timed_settings *settings, struct wlb_error *error)
 {
 	const char *file = getenv("WLB_TIMED_MACHINE"), *scale = getenv("WLB_TIMED_SCALE"),
-		   *seeds = getenv("WLB_TIMED_SEEDS"), *start = getenv("WLB_TIMED_START");
+		   *seeds = getenv("WLB_TIMED_SEEDS"), *start = getenv("WLB_TIMED_START"),
+		   *skip = getenv("WLB_TIMED_SKIP");
 	*settings = (struct wlb_timed_settings){.scale = scale != NULL ? strtod(scale, NULL) : 1.0,
 	                                        .start_s = start != NULL ? strtod(start, NULL) : 0.0,
+	                                        .skipped_steps = skip != NULL ? strtoll(skip, NULL, 10) : 0,
 	                                        .factor_file = getenv("WLB_TIMED_FACTOR")};
 	if (file == NULL || !(settings->scale > 0.0))
 		return wlb_fail(error, "WLB_TIMED_MACHINE must name a machine file, WLB_TIMED_SCALE a number above 0");
