@@ -66,13 +66,11 @@ static void keep_record(const struct wlb_auto_request *request, const struct wlb
 
 /* Asks the planner for a plan with every rank; `type` has the memory of a text of the request.
  * --storage-timeout-minutes bounds the reading of the files, and not the search, which computes. */
-static void make_request(const struct wlb_launch *launch, const struct wlb_train_options *options, int packing,
-                         char *type, size_t size, struct wlb_auto_request *request)
+static void make_request(const struct wlb_launch *launch, const struct wlb_train_options *options, char *type,
+                         size_t size, struct wlb_auto_request *request)
 {
-	struct wlb_train_options chosen = *options;
-	chosen.packing = packing;
 	wlb_file_report("reading", options->data_path);
-	wlb_train_auto_request(&chosen, wlb_gpu_type(type, size) ? type : NULL, request);
+	wlb_train_auto_request(options, wlb_gpu_type(type, size) ? type : NULL, request);
 	request->nodes = wlb_launch_nodes(launch);
 	request->every_rank = 1;
 	request->files_are_read = wlb_file_report_end;
@@ -88,7 +86,9 @@ static void predict(const struct wlb_launch *launch, const struct wlb_train_opti
 	struct wlb_auto_request request;
 	struct wlb_auto found = {0};
 	struct wlb_error error;
-	make_request(launch, options, settings->packing, type, sizeof(type), &request);
+	struct wlb_train_options chosen = *options; /* the request points into it */
+	chosen.packing = settings->packing;
+	make_request(launch, &chosen, type, sizeof(type), &request);
 	request.fixed.tp = layout->tp;
 	request.fixed.cp = layout->cp;
 	request.fixed.pp = layout->pp;
@@ -116,7 +116,9 @@ static int find_split(const struct wlb_launch *launch, const struct wlb_train_op
 	char type[128];
 	struct wlb_auto_request request;
 	struct wlb_auto found = {0};
-	make_request(launch, options, packing, type, sizeof(type), &request);
+	struct wlb_train_options chosen = *options; /* the request points into it */
+	chosen.packing = packing;
+	make_request(launch, &chosen, type, sizeof(type), &request);
 	int rc = wlb_auto_find(&request, &found, error);
 	if (rc == 0) {
 		const struct wlb_plan *best = &found.result->ranked[0].plan;
