@@ -28,7 +28,7 @@ MODEL = {"model_type": "llama", "hidden_act": "silu", "hidden_size": 512, "inter
 WINDOWS = tuple(1 << power for power in range(15, 20))  # 32K to 512K tokens, before they are shrunk
 DOCUMENT_TOKENS = 3900  # of the mean document, before it is shrunk
 PACKINGS = {"plain": "per-sequence", "greedy": "adaptive", "balanced": "adaptive", "dynamic": "adaptive"}
-WARM_STEPS, STEPS = 20, 16  # in the first ones documents begin to wait: they take no time, and do not count
+WARM_STEPS, STEPS = 16, 12  # in the first ones documents begin to wait: they take no time, and do not count
 SIM_STEPS = 200
 RANK_START_S = 0.12  # that a rank of several runs takes to start, of all processors
 RUN_LIMIT_S = 900
@@ -81,7 +81,8 @@ class Case:
                        "--recompute-granularity", "none", "--transport", "nccl", "--packing", packing, "--cp-sharding",
                        PACKINGS[packing], "--metrics-file", metrics]
             settings = {"TMPDIR": name, "WLB_TIMED_MACHINE": str(self.folder / "machine.json"),
-                        "WLB_TIMED_SCALE": str(self.scale), "WLB_TIMED_START": str(start_s), "WLB_TIMED_SKIP": str(WARM_STEPS), "OMP_NUM_THREADS": "1"}
+                        "WLB_TIMED_SCALE": str(self.scale), "WLB_TIMED_START": str(start_s), "WLB_TIMED_SKIP": str(WARM_STEPS),
+                        "OMP_NUM_THREADS": "1"}
             ended = subprocess.run(command, env={**os.environ, **settings}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                    text=True, timeout=RUN_LIMIT_S, check=False)
             if ended.returncode != 0:
@@ -134,17 +135,18 @@ Made by `scripts/bench packing`, which measures everything on this page in one r
 - Compiler: {compiler}, release build.
 
 `wlb-worker` trains here on a device for tests ([tests/timed](../../tests/timed/device.h)): operations and messages of
-NCCL are queued, and take the time that they take on the machine [{file}](../../libwlb/machines/{file}.json), whose operations
-were measured on an H100 and whose links are published ones, times a scale; nothing is computed. Schedule, packing, sharding and
-order of all calls are the real ones. Elements have 4 bytes, as the CPU's, and messages the time of 2.
+NCCL are queued, and take the time that they take on the machine
+[{file}](../../libwlb/machines/{file}.json), whose operations were measured on an H100
+and whose links are published ones, times a scale; nothing is computed. Schedule, packing, sharding and order of all calls are the real ones. Elements have 4 bytes, as the CPU's, and messages the time of 2.
 
 The model is the 7B class of Llama with 4 layers, 8 times narrower, and windows and documents are 8 times shorter, so that attention has
 the same share of the FLOPs; the table has the windows before. Documents are skewed as `gen:skewed` of `wlb sim`, the longest of
 124,913 tokens; a window that is shorter cuts them. 4 micro-batches of a window on each replica. *predicted*: by
 `wlb sim --trainer worker` for this layout, the mean of {sim_steps} steps, written down before the packing was run. *measured*: the mean of
-{steps} steps, after {warm}, in which the documents that wait become as many as they stay. Their documents differ, so that *gain* is in counted work by second, over plain's. *heaviest*: counted
-work of the heaviest rank of a step over an equal share, in the mean; a micro-batch has the same on all stages. *held*: tokens that wait for
-a later step.
+{steps} steps, after {warm}, in which the documents that wait become as many as they stay. Their documents differ, so that
+*gain* is in counted work by second, over plain's. *heaviest*: counted work of the heaviest
+rank of a step over an equal share, in the mean; a micro-batch has the same on all stages. *held*: tokens that wait for a
+later step.
 {tables}"""
 
 TABLE = """
