@@ -137,7 +137,8 @@ Made by `scripts/bench packing`, which measures everything on this page in one r
 `wlb-worker` trains here on a device for tests ([tests/timed](../../tests/timed/device.h)): operations and messages of
 NCCL are queued, and take the time that they take on the machine
 [{file}](../../libwlb/machines/{file}.json), whose operations were measured on an H100
-and whose links are published ones, times a scale; nothing is computed. Schedule, packing, sharding and order of all calls are the real ones. Elements have 4 bytes, as the CPU's, and messages the time of 2.
+and whose links are published ones, times a scale; nothing is computed. Schedule, packing, sharding and order of all calls are
+the real ones. Elements have 4 bytes, as the CPU's, and messages the time of 2.
 
 The model is the 7B class of Llama with 4 layers, 8 times narrower, and windows and documents are 8 times shorter, so that attention has
 the same share of the FLOPs; the table has the windows before. Documents are skewed as `gen:skewed` of `wlb sim`, the longest of
