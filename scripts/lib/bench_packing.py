@@ -51,10 +51,9 @@ class Case:
 
     def __init__(self, build, folder, size, window):
         self.build, self.folder, self.size, self.window = build, folder, size, window
-        self.prefix = folder / f"documents{window}"
+        self.prefix = folder / f"documents-{size.ranks}-{window}"
         tokens = size.windows * (window // SHRINK) * (WARM_STEPS + STEPS + 2)
-        if not self.prefix.with_suffix(".idx").exists() or size is not SIZES[0]:
-            write_dataset(self.prefix, skewed_documents(tokens * SHRINK // DOCUMENT_TOKENS, SHRINK))
+        write_dataset(self.prefix, skewed_documents(tokens * SHRINK // DOCUMENT_TOKENS, SHRINK))
         answer = json.loads(self.simulator())
         self.predicted = {run["strategy"]: run for run in answer["strategies"]}
         self.scale = size.step_s / self.predicted["balanced"]["time"]["step_s"]

@@ -343,7 +343,7 @@ union head {
 	char space[64];
 };
 
-/* Pages that nothing writes take no memory: nothing is computed, so that many ranks have room for large models. */
+/* Pages that nothing writes take no memory: nothing is computed, so that many ranks of large models fit. */
 static void *alloc(struct wlb_device *device, size_t bytes, struct wlb_error *error)
 {
 	union head *head = mmap(NULL, sizeof(*head) + bytes, PROT_READ | PROT_WRITE,

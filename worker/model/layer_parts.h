@@ -92,7 +92,8 @@ int wlb_attention_input_start(const struct wlb_layer_pass *l, int piece, struct 
 int wlb_mlp_input_start(const struct wlb_layer_pass *l, int piece, struct wlb_error *error);
 
 /* -- attention.c -- */
-/* Attention, of which nothing but the sums of the last piece is left to await. */
+/* Attention up to its output: the sum of the last piece is left to await, and of a piece before it the rows of the
+ * MLP's input. */
 int wlb_attention_forward(const struct wlb_layer_pass *l, struct wlb_error *error);
 
 /* d_residual: the gradient of `middle` in, of `input` out. */

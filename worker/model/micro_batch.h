@@ -29,7 +29,7 @@ static inline int64_t wlb_second_half(int64_t rows, int tp, int64_t least)
 }
 
 /* Divides the segment in which the second half begins, if there is one, so that each is of one half; they are in the
- * order of their queries. Returns their number: list has room for one more. *first receives how many are of the first
+ * order of their queries. Returns their number: list has memory for one more. *first receives how many are of the first
  * half. */
 static inline int wlb_halve_segments(struct wlb_segment *list, int count, int64_t second_half, int *first)
 {
