@@ -1013,11 +1013,11 @@ struct wlb_cost_options {
 	int overlap_gradients;         /* 1: gradients are reduced as soon as the last backward pass has them */
 	int overlap_parameters;        /* 1: weights are gathered beside the first forward passes of the next step */
 	int overlap_pp;                /* 1: a stage computes while it sends and receives */
-	/* 1: the ranks of a stage are neighbours, and the stages of a replica dp x cp x tp ranks apart, as in Megatron-LM;
-	 * 0: the ranks of a replica are neighbours, as in wlb-worker. */
+	/* 1: the ranks of a stage are neighbours, and the stages of a replica dp x cp x tp ranks apart, as in
+	 * Megatron-LM; 0: the ranks of a replica are neighbours, as in wlb-worker. */
 	int pp_outermost;
-	/* 1: with ZeRO-1 weights are gathered before each forward pass, and kept, and gradients reduced in each backward
-	 * pass, as FSDP does in a pipeline that does not tell it which pass is the last; 0: once in a step. */
+	/* 1: with ZeRO-1 weights are gathered before each forward pass, and kept, and gradients reduced in each
+	 * backward pass, as FSDP does in a pipeline that does not tell it which pass is the last; 0: once in a step. */
 	int shards_each_pass;
 	int32_t gradient_bytes;  /* of an element of the gradients that are summed and reduced: 4 float32, 2 bfloat16 */
 	int keep_outputs;        /* 1: a stage keeps what it has sent until its backward pass; 0: it frees it */
@@ -1050,8 +1050,9 @@ struct wlb_cost_options {
 	/* Above 0: rows go to experts and back beside the computation of another micro-batch in the other direction, in
 	 * kernels on so many multiprocessors, where layers are not recomputed, and pp is 1 or interleave above 1. */
 	int32_t exchange_processors;
-	/* 1: what experts give is weighted before their last product, so that no backward pass needs what it gives; 0:
-	 * after it. */
+	double exchange_rate; /* share of the network's rate at which rows travel between nodes; 0 counts as 1 */
+	/* 1: what experts give is weighted before their last product, so that no backward pass needs what it gives, and
+	 * with early_stop rows that are recomputed are not sent back; 0: after it. */
 	int weighted_experts;
 	int owned_tensors; /* 1: ZeRO-1 gives whole tensors to ranks: each is reduced to its rank and sent from it to
 	                      all others; 0: all of a chunk are one buffer, of which each rank has a share */
@@ -1070,6 +1071,10 @@ struct wlb_cost_options {
 	/* 1: operations keep their inputs one by one, as PyTorch without a compiler: norms in float32, what passes the
 	 * gate and, with unfused_attention, keys and values of each head and scores in float32. */
 	int eager;
+	/* 1: rotary embeddings, and the biases of experts and sinks of attention of GPT-OSS, are several operations of
+	 * PyTorch, and the loss is its cross_entropy, as in NeMo AutoModel of 2025; 0: each is one kernel or in one
+	 * beside it, and the loss as fused_loss says. */
+	int split_operations;
 	/* Of a parameter, for master weight and Adam's two moments: 12 where they are float32, 8 with moments of
 	 * bfloat16, 6 where all are; 4 to 12, 0 for wlb-worker. */
 	double optimizer_bytes;

@@ -58,6 +58,8 @@ static const struct member optional[] = {
 	{"grouped_experts", FLAG, MEMBER(grouped_experts), 0.0, 1.0},
 	{"weighted_experts", FLAG, MEMBER(weighted_experts), 0.0, 1.0},
 	{"fused_experts", FLAG, MEMBER(fused_experts), 0.0, 1.0},
+	{"split_operations", FLAG, MEMBER(split_operations), 0.0, 1.0},
+	{"exchange_rate", REAL, MEMBER(exchange_rate), 0.1, 1.0},
 	{"exchange_processors", COUNT, MEMBER(exchange_processors), 0.0, 1024.0},
 };
 

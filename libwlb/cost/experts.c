@@ -46,6 +46,8 @@ double wlb_layer_exchange_s(const struct wlb_layer_cost *cost, double tokens, in
 	}
 	if (cost->options->rows_by_rank)
 		near_rows = ranks * part_share(cost, ranks) * (near - 1.0) / near;
+	if (cost->options->exchange_rate > 0.0)
+		far_rows /= cost->options->exchange_rate;
 	double row_bytes = tokens / tp * (double)m->hidden_size * wlb_machine_element_bytes(cost->machine);
 	return 2.0 * wlb_model_expert_layers_share(m) *
 	       wlb_machine_exchange_s(cost->machine, ranks, on_node, crosses_switch, near_rows * row_bytes,

@@ -13,6 +13,11 @@ static const struct wlb_seconds logit_bytes = {38.0, 14.0};
  * losses/cross_entropy.py). */
 static const struct wlb_seconds fused_logit_bytes = {2.0, 4.0};
 
+/* The same of PyTorch's cross_entropy in the type of the logits (aten/src/ATen/native/cuda/SoftMax.cu): log_softmax
+ * reads rows that are longer than shared memory three times (6) and writes (2); backward a gradient of zeros is written
+ * (2) and read twice (4), and the result is read and written (4). */
+static const struct wlb_seconds split_logit_bytes = {8.0, 10.0};
+
 /* Returns how many products the head's product is divided into: wlb-worker never has the logits of many rows. */
 static double logit_chunks(const struct wlb_layer_cost *cost, double tokens)
 {
@@ -36,8 +41,9 @@ static struct wlb_seconds loss_s(const struct wlb_layer_cost *cost, double logit
 	if (cost->options->fused_loss)
 		return (struct wlb_seconds){wlb_layer_memory_s(cost, fused_logit_bytes.forward * logits),
 		                            wlb_layer_memory_s(cost, fused_logit_bytes.backward * logits)};
-	return (struct wlb_seconds){wlb_layer_memory_s(cost, wlb_layer_traffic(cost) * logit_bytes.forward * logits),
-	                            wlb_layer_memory_s(cost, wlb_layer_traffic(cost) * logit_bytes.backward * logits)};
+	const struct wlb_seconds *bytes = cost->options->split_operations ? &split_logit_bytes : &logit_bytes;
+	return (struct wlb_seconds){wlb_layer_memory_s(cost, wlb_layer_traffic(cost) * bytes->forward * logits),
+	                            wlb_layer_memory_s(cost, wlb_layer_traffic(cost) * bytes->backward * logits)};
 }
 
 struct wlb_seconds wlb_head_s(const struct wlb_layer_cost *cost, double tokens)

@@ -6,10 +6,13 @@
 #include "libwlb/cost/layer_widths.h"
 #include "libwlb/cost/plan_sizes.h"
 
-/* What only some families have; FP8 has products in 8 bits. */
+/* What only some families have, or programs: SPLIT what split_operations says, FP8 products in 8 bits. */
 enum part {
 	OF_ALL,
 	ROTARY,
+	SPLIT_ROTARY,
+	SPLIT_LATENT,
+	SPLIT_BIASES,
 	BIASES,
 	BIASES_APART,
 	QK_NORMS,
@@ -54,10 +57,37 @@ static const struct stream streams[] = {
 	/* residual sums; in wlb-worker the product before adds, or where tp is above 1 a norm and a sum of its own */
 	{WLB_WIDTH_HIDDEN, 1, 2.0, 3.0, 2.0, WLB_OPERATIONS, WLB_OPERATIONS, NONE, MEGATRON, OF_ALL},
 	{WLB_WIDTH_HIDDEN, 1, 2.0, 3.0, 0.0, WLB_OP_ADD, WLB_OPERATIONS, NONE, WORKER_TP, OF_ALL},
-	/* rotary embeddings */
+	/* rotary embeddings, one kernel each */
 	{WLB_WIDTH_QUERIES, 0, 1.0, 2.0, 2.0, WLB_OPERATIONS, WLB_OPERATIONS, UP_PROJECTION, MEGATRON, ROTARY},
 	{WLB_WIDTH_KEYS, 0, 1.0, 2.0, 2.0, WLB_OPERATIONS, WLB_OPERATIONS, UP_PROJECTION, MEGATRON, ROTARY},
 	{WLB_WIDTH_QUERIES_KEYS, 0, 1.0, 2.0, 2.0, WLB_OP_ROPE, WLB_OP_ROPE, NONE, WORKER, ROTARY},
+	/* or as NeMo AutoModel has them (nemo_automodel/components/models, commit 8d9bfb90e): four products of a half,
+         * two sums, one tensor of both; backward four products, two of them with a sign, two sums, one tensor */
+	{WLB_WIDTH_QUERIES_KEYS, 0, 1.0, 9.0, 10.0, WLB_OPERATIONS, WLB_OPERATIONS, NONE, MEGATRON, SPLIT_ROTARY},
+	/* of latent attention, where they are casts to float32 and back and a product there, backward also the sum over
+         * heads of the keys' gradient; then one tensor of all of a head's query and one of its key, and a copy of the
+         * values; backward the gradient of queries, and that of keys and values, is one tensor again */
+	{WLB_WIDTH_ROTATED, 0, 1.0, 10.0, 11.0, WLB_OPERATIONS, WLB_OPERATIONS, UP_PROJECTION, MEGATRON, SPLIT_LATENT},
+	{WLB_WIDTH_QUERIES, 0, 1.0, 4.0, 2.0, WLB_OPERATIONS, WLB_OPERATIONS, UP_PROJECTION, MEGATRON, SPLIT_LATENT},
+	{WLB_WIDTH_ATTENDED, 0, 1.0, 2.0, 0.0, WLB_OPERATIONS, WLB_OPERATIONS, UP_PROJECTION, MEGATRON, SPLIT_LATENT},
+	{WLB_WIDTH_HEADS_KEYS_VALUES, 0, 1.0, 0.0, 2.0, WLB_OPERATIONS, WLB_OPERATIONS, UP_PROJECTION, MEGATRON,
+         SPLIT_LATENT},
+	/* its biases of experts (components/moe/layers.py, _apply_bias): rows of each expert are summed with its bias
+         * and put together again. Those of the last product are weighted in float32 (2), summed (5), put together (4),
+         * cast (3); backward a cast (3), the gradients of the sum (3), of the bias (6), of the weight (6), one tensor
+         * (2) */
+	{WLB_WIDTH_GATES_AND_UPS, 0, 1.0, 4.0, 3.0, WLB_OPERATIONS, WLB_OPERATIONS, WLB_RECOMPUTE_MOE, MEGATRON,
+         SPLIT_BIASES},
+	{WLB_WIDTH_ROUTED, 0, 1.0, 14.0, 20.0, WLB_OPERATIONS, WLB_OPERATIONS, WLB_RECOMPUTE_MOE, MEGATRON,
+         SPLIT_BIASES},
+	/* its sinks of attention (components/attention/flex_attention.py, models/gpt_oss/layers.py): queries and
+         * outputs in the order of heads and back (4), outputs weighted in float32 (3) and cast (3); backward a cast
+         * (3), the gradients of the outputs (4 and a cast, 3) and of the weight (7); keys and values in the order of
+         * heads, backward the values alone */
+	{WLB_WIDTH_QUERIES, 0, 1.0, 10.0, 17.0, WLB_OPERATIONS, WLB_OPERATIONS, WLB_RECOMPUTE_CORE_ATTN, MEGATRON,
+         SPLIT_BIASES},
+	{WLB_WIDTH_KEYS, 0, 2.0, 2.0, 1.0, WLB_OPERATIONS, WLB_OPERATIONS, WLB_RECOMPUTE_CORE_ATTN, MEGATRON,
+         SPLIT_BIASES},
 	/* biases of queries, keys and values; norms of queries and keys, which have two passes in either direction */
 	{WLB_WIDTH_QUERIES_KEYS_VALUES, 0, 1.0, 2.0, 1.0, WLB_OP_ADD, WLB_OP_SUM_SQUARES, NONE, EVERY, BIASES},
 	{WLB_WIDTH_QUERIES_KEYS, 0, 1.0, 3.0, 5.0, WLB_OP_RMSNORM_FORWARD, WLB_OP_RMSNORM_BACKWARD, NONE, EVERY,
@@ -144,14 +174,36 @@ static int has_biases_apart(const struct wlb_layer_cost *cost)
 	return cost->options->biases_apart && wlb_family(cost->model->family)->norm_biases && !fused;
 }
 
+/* The same of rotary embeddings, and of what split_operations adds. */
+static int has_split_part(const struct wlb_layer_cost *cost, enum part part)
+{
+	const struct wlb_family_row *family = wlb_family(cost->model->family);
+	if (!cost->options->split_operations)
+		return part == ROTARY;
+	switch (part) {
+	case SPLIT_ROTARY:
+		return !family->latent;
+	case SPLIT_LATENT:
+		return family->latent;
+	case SPLIT_BIASES:
+		return family->experts && family->all_biases;
+	default:
+		return 0;
+	}
+}
+
 static int has_part(const struct wlb_layer_cost *cost, enum part part)
 {
 	const struct wlb_family_row *family = wlb_family(cost->model->family);
 	int32_t ep = wlb_plan_expert_ranks(cost->plan);
 	switch (part) {
 	case OF_ALL:
-	case ROTARY:
 		return 1;
+	case ROTARY:
+	case SPLIT_ROTARY:
+	case SPLIT_LATENT:
+	case SPLIT_BIASES:
+		return has_split_part(cost, part);
 	case BIASES:
 		return family->qkv_biases;
 	case BIASES_APART:
@@ -204,7 +256,8 @@ static struct wlb_seconds one_stream_s(const struct wlb_layer_cost *cost, const 
 {
 	if (!is_trained_by(cost, stream->trainer) || !has_part(cost, stream->part))
 		return (struct wlb_seconds){0};
-	double share = stream->part == ROTARY ? wlb_layer_rotary_share(cost->model) : 1.0;
+	double share =
+		stream->part == ROTARY || stream->part == SPLIT_ROTARY ? wlb_layer_rotary_share(cost->model) : 1.0;
 	double elements = share * stream->calls * tokens * wlb_layer_width(cost, stream->width);
 	if (stream->divided && !cost->options->whole_rows)
 		elements /= cost->plan->layout.tp;

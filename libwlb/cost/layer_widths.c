@@ -57,6 +57,8 @@ double wlb_layer_width(const struct wlb_layer_cost *cost, enum wlb_width width)
 		return (double)(m->q_lora_rank > 0 ? m->q_lora_rank : m->hidden_size);
 	case WLB_WIDTH_LATENT_KEYS:
 		return (double)(m->kv_lora_rank + m->qk_rope_head_dim);
+	case WLB_WIDTH_ROTATED:
+		return heads * (double)m->qk_rope_head_dim;
 	case WLB_WIDTH_KEYS_INPUT:
 		return (double)m->kv_lora_rank;
 	case WLB_WIDTH_HEADS_KEYS_VALUES:

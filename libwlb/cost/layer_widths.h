@@ -5,10 +5,11 @@
 #include "libwlb/cost/layer_cost.h"
 
 /* Widths on one tensor-parallel rank. WLB_WIDTH_ATTENDED is that of attention's output; WLB_WIDTH_LATENT_QUERIES and
- * WLB_WIDTH_LATENT_KEYS are those of what latent attention makes of a row first, WLB_WIDTH_QUERIES_INPUT and
- * WLB_WIDTH_KEYS_INPUT of what it makes queries of, and of each head a key and a value; WLB_WIDTH_ROUTED is that of a
- * token's copies for its experts; WLB_WIDTH_MLP_INPUTS, WLB_WIDTH_MLPS and WLB_WIDTH_GATES_AND_UPS are those of the
- * inputs, the columns and what gate and up give of all MLPs of a token in the mean layer. */
+ * WLB_WIDTH_LATENT_KEYS are those of what latent attention makes of a row first, WLB_WIDTH_ROTATED of what it rotates
+ * of all queries, WLB_WIDTH_QUERIES_INPUT and WLB_WIDTH_KEYS_INPUT of what it makes queries of, and of each head a key
+ * and a value; WLB_WIDTH_ROUTED is that of a token's copies for its experts; WLB_WIDTH_MLP_INPUTS, WLB_WIDTH_MLPS and
+ * WLB_WIDTH_GATES_AND_UPS are those of the inputs, the columns and what gate and up give of all MLPs of a token in the
+ * mean layer. */
 enum wlb_width {
 	WLB_WIDTH_HIDDEN,
 	WLB_WIDTH_QUERIES,
@@ -20,6 +21,7 @@ enum wlb_width {
 	WLB_WIDTH_LATENT_QUERIES,
 	WLB_WIDTH_QUERIES_INPUT,
 	WLB_WIDTH_LATENT_KEYS,
+	WLB_WIDTH_ROTATED,
 	WLB_WIDTH_KEYS_INPUT,
 	WLB_WIDTH_HEADS_KEYS_VALUES,
 	WLB_WIDTH_ROUTED,

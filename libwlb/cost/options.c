@@ -71,6 +71,7 @@ static int check_numbers(const struct wlb_cost_options *o, struct wlb_error *err
 		{"optimizer_bytes", o->optimizer_bytes, o->trainer == WLB_COST_WORKER ? 0.0 : 4.0, 12.0},
 		{"fragmentation", o->fragmentation, 0.0, 1.0},
 		{"context_bytes", o->context_bytes, 0.0, 0x1p36},
+		{"exchange_rate", o->exchange_rate, 0.0, 1.0},
 		{"exchange_processors", o->exchange_processors, 0.0, 1024.0},
 	};
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)

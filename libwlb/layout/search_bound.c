@@ -61,9 +61,10 @@ static struct wlb_search_layer layer_of(const struct wlb_search *search, const s
 	double tp_forward_s = (1.0 - hidden.forward) * 2.0 * (gather_s + tp_s);
 	double tp_backward_s = (1.0 - hidden.backward) * (gathers_back * gather_s + 2.0 * tp_s);
 	double forward_s = slowest_rank * linear.forward + attention.forward + tp_forward_s + exchange_s;
-	/* What ends early leaves out the last product and the collective after it. */
+	/* What ends early leaves out the last product, the collective after it, and half of the exchange. */
 	double left_out_s = options->early_stop ? slowest_rank * wlb_layer_last_least_s(&cost, tokens) +
-	                                                  (1.0 - hidden.forward) * tp_s
+	                                                  (1.0 - hidden.forward) * tp_s +
+	                                                  (options->weighted_experts ? 0.5 * exchange_s : 0.0)
 	                                        : 0.0;
 	return (struct wlb_search_layer){
 		.layout = *l,

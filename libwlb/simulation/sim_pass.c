@@ -120,13 +120,15 @@ double wlb_sim_exposed_s(double communication_s, double computation_s, double pi
 void wlb_sim_set_layers(struct wlb_sim *sim)
 {
 	const struct wlb_plan *plan = &sim->options.plan;
+	const struct wlb_cost_options *cost = &sim->options.cost;
 	int full = plan->recompute == WLB_RECOMPUTE_FULL, moe = (plan->recompute & WLB_RECOMPUTE_MOE) != 0;
+	double ways = full && cost->early_stop && cost->weighted_experts ? 0.5 : 1.0; /* of there and back */
 	for (int32_t c = 0; c < plan->interleave; c++)
 		for (int32_t s = 0; s < plan->layout.pp; s++) {
 			double all = (double)wlb_plan_layers(plan, &sim->model, s, c);
 			double recomputed = wlb_plan_recomputed_layers(plan, &sim->model, s, c);
 			sim->layers[(size_t)c * plan->layout.pp + s] = (struct wlb_sim_layers){
-				all, recomputed, full ? all - recomputed : 0.0, full || moe ? recomputed : 0.0};
+				all, recomputed, full ? all - recomputed : 0.0, full || moe ? ways * recomputed : 0.0};
 		}
 }
 

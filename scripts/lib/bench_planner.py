@@ -34,8 +34,7 @@ whose published time is within the interval that it would tell if their source w
 
 - **Calibrated to**: Megatron Core's table set six numbers: `gemm_efficiency`, `gemm_tile_depth`, `operation_s` and the
   share of memory bandwidth (75%) of H100, the share of tensor-parallel communication that is hidden (`tp_overlap`,
-  0.85), and `products` of `megatron`. TorchTitan's steps of 2024 set `gemm_efficiency` of A100, and that its kernels of
-  attention are as fast as FlashAttention-2's paper has them, and not as under a limit of power. BigScience's set
+  0.85), and `products` of `megatron`. TorchTitan's steps of 2024 set `gemm_efficiency` of A100. BigScience's set
   `elementwise` of `bigscience`, which `nemo-2022` takes over. TorchTitan's benchmarks folder set `gemm_efficiency` of
   H100-500W and the share that its attention has of H100's speed, both without rows of context parallelism, `elementwise` of
   `torchtitan-eager` and the overlap of Async TP; it and MaxText's recipes set `growth`.
@@ -48,7 +47,11 @@ whose published time is within the interval that it would tell if their source w
   where predictions were far off, the source's own code was read once more, and what it says was then changed. So these
   sources judge the numbers, and no longer whether all operations are there.
   - LLM Foundry: its norms are single kernels; attention is FlashAttention 1 in Triton, which the rows of H100 on fewer than
-    128 GPUs had wrong (windows of 16,384 tokens and more were predicted 12 to 38% too short); its loss is one kernel.
+    128 GPUs had wrong (windows of 16,384 tokens and more were predicted 12 to 38% too short); its loss is one kernel. That
+    scores have a bias was counted, and FlashAttention 2 on A100 taken from its series by length with the causal mask in place
+    of the most that it reaches in any shape, when windows of 65,536 tokens were known to be predicted 9% too short; and the
+    fixed time of a tile from a kernel in Triton in place of FlashAttention 2, when windows of 1,024 tokens were then known to
+    be too long by 5 points more than the mean row.
   - Layers that are recomputed by PyTorch's checkpoint, or by XLA, are not recomputed to their end (LLM Foundry, fms-fsdp,
     NeMo AutoModel, and MaxText, which is not held out).
   - JAX-Toolbox: what Pax recomputes, and that it finds the rows of the embedding by a product. Read a third time when Pax was
@@ -62,10 +65,13 @@ whose published time is within the interval that it would tell if their source w
     loop over cuBLAS, which was chosen when NeMo was known to be predicted 13% too long, and AutoModel 15%: their small errors
     are no test of it.
   - NeMo AutoModel: its gate of benchmarks gives each row neighbouring experts, which are on one node and on one or two ranks;
-    its products of experts are kernels on several streams; gpt-oss 20B recomputes its blocks; a pipeline waits for its
-    messages. This was read when models with experts were known to be predicted 17% too short to 44% too long. That a step
-    is several pipelines, one after another, and that FSDP gathers and reduces in each pass of a pipeline, was read when they
-    were known to be predicted 5 to 34% too short.
+    its products of experts are kernels on several streams; a pipeline waits for its messages. This was read when models with
+    experts were known to be predicted 17% too short to 44% too long. That a step is several pipelines, one after another,
+    and that FSDP gathers and reduces in each pass of a pipeline, was read when they were known to be predicted 5 to 34% too
+    short; that rotary embeddings, biases of experts and sinks of attention are several operations each, that the loss
+    reads fewer bytes than was assumed, that DeepEP does not reach the network's rate, and that what is recomputed ends
+    before rows are sent back, when it was 1 to 29%. GPT-OSS 20B was then 17% too long with its blocks recomputed, as
+    its file had them when the table was printed; it was looked up that the file which the table names does not recompute.
   - Stages that are outermost, as Megatron-LM, NeMo, TorchTitan and AutoModel number ranks: looked up for AutoModel, and then of
     all programs. Models of GPT-3's and MPT's kind, and BigScience's, have no rotary embeddings: these were counted when LLM
     Foundry was known to be predicted too long at 1,024 tokens.
@@ -78,20 +84,18 @@ whose published time is within the interval that it would tell if their source w
 STATE = """
 **Where it stays off**: GPT OSS on Blackwell, a third too short and more, and other models with experts whose recipes have
 neither fused kernels of experts nor their rows exchanged beside computation, a tenth to a third: no cause was found.
-NeMo AutoModel's models with experts on several nodes, 12 to 29% too short: of its code, what is not counted is what
-PyTorch does in an operation of its own each (rotary embeddings, biases of experts, in float32), and the host's waits for
-the numbers of rows.
+NeMo AutoModel's models with experts on several nodes, 11 to 19% too short: of its code, what is not counted are the host's
+waits for the numbers of rows, for which no measurement was found.
 TorchTitan's context parallelism over 4 and 8 ranks, 17 to 32% too short, for which no cause was found: its code (PyTorch
 2.6, _attention.py) gives each rank equal work in FlashAttention 2, and what it adds and the planner leaves out, sums in
 float32 and keys repeated for each query head, counts for a tenth of a step at most. Pax of JAX-Toolbox, up to 15%
 too short on H100 and without Transformer Engine, and NeMo Megatron's 175B of 2022, for which no cause was found. Windows of
-16,384 tokens and more are of few sources, on A100 of one: LLM Foundry, a tenth too short at 65,536, and 2 to 11% too long at
-1,024 where its models have 3B parameters or more. The speed of its attention in Triton on A100 is a ratio to the most that
-FlashAttention 2 reaches in any shape, and on H100 to a series by length with the causal mask, with which the same rows are 2
-to 5% too short. Two things of its code (llmfoundry at b2a43a1) are not counted: modeling_mpt.py makes a bias of zeros for each
-key of the mask of padding, an operation more for each score, a hundredth to a fortieth of such a step by the GPU's rate of
-them; and where few heads fill the GPU by parts of the keys, flash_attn_triton.py sums the gradients of queries by atomics;
-no published speed of this kernel by length, with its GPU, was found."""
+16,384 tokens and more are of few sources, on A100 of one: LLM Foundry, a twentieth too short at 65,536, and 2 to 11% too long at
+1,024 where its models have 3B parameters or more. The speed of its attention in Triton is a ratio to that of FlashAttention 2.
+No published speed of this kernel by length, with its GPU, was found: the figure of FlashAttention 2 has another kernel in
+Triton (triton.ops.flash_attention), with whose 80 TFLOP/s the windows of 65,536 tokens on A100 would be predicted 17% too
+long. Where few heads fill the GPU by parts of the keys, flash_attn_triton.py (llmfoundry at b2a43a1) sums the gradients of
+queries by atomics, which are not counted."""
 
 REASONS = """
 ## What the planner cannot express

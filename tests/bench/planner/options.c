@@ -46,6 +46,7 @@ void bench_options(const struct published_row *row, struct wlb_machine *machine,
 		options->grouped_experts = options->fused_experts = 0;
 	if (!row->overlap_experts)
 		options->exchange_processors = 0;
+	options->split_operations &= row->split_operations;
 	options->weighted_experts |= row->weighted_experts;
 	if (row->tp_overlap >= 0.0)
 		options->tp_overlap = (struct wlb_overlap){row->tp_overlap, row->tp_overlap};

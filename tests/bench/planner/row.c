@@ -225,6 +225,7 @@ struct published_row published_row_read(const json_t *models, const json_t *sour
 		.experts_in_turn = json_is_true(field(&at, "experts_in_turn")),
 		.grouped_experts = !json_is_false(field(&at, "grouped_experts")),
 		.overlap_experts = !json_is_false(field(&at, "overlap_experts")),
+		.split_operations = !json_is_false(field(&at, "split_operations")),
 		.tp_overlap = number(&at, "tp_overlap", -1.0),
 		.overlap_gradients = json_is_true(field(&at, "overlap_gradients")),
 		.overlap = !json_is_false(field(&at, "overlap")),

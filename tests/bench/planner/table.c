@@ -42,6 +42,7 @@ static const struct field {
 	{"experts_in_turn", FLAG, 0, 0, NULL},
 	{"grouped_experts", FLAG, 0, 0, NULL},
 	{"overlap_experts", FLAG, 0, 0, NULL},
+	{"split_operations", FLAG, 0, 0, NULL},
 	{"weighted_experts", FLAG, 0, 0, NULL},
 	{"assumptions", LIST, 0, 0, NULL},
 	{"rows", LIST, 0, 0, NULL},

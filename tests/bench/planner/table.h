@@ -50,6 +50,7 @@ struct published_row {
 	int experts_in_turn;             /* 1: a gate of the benchmark gives rows their experts in turn */
 	int grouped_experts;             /* 0: each product of an expert is a kernel, whatever the trainer has */
 	int overlap_experts;             /* 0: rows with experts are exchanged alone, whatever the trainer has */
+	int split_operations;            /* 0: a compiler joins operations, whatever the trainer has */
 	double tp_overlap;               /* -1: as the trainer has it */
 	int overlap_gradients;           /* 1: gradients are reduced beside the backward pass, whatever `overlap` is */
 	int overlap;                     /* 0: no communication of gradients, parameters and stages is hidden */

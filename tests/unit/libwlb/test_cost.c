@@ -920,6 +920,9 @@ static void rows_are_sent_once_to_a_rank(void **state)
 	machine.gpus_per_node = 2;
 	assert_near(wlb_layer_exchange_s(&cost, 4096, 0),
 	            2.0 * wlb_machine_exchange_s(&machine, 8, 2, 0, row_bytes, 39.0 / 28 * row_bytes), 1e-12);
+	options.exchange_rate = 0.5; /* of the network's */
+	assert_near(wlb_layer_exchange_s(&cost, 4096, 0),
+	            2.0 * wlb_machine_exchange_s(&machine, 8, 2, 0, row_bytes, 39.0 / 14 * row_bytes), 1e-12);
 	plan.ep = 2;
 	assert_near(wlb_layer_exchange_s(&cost, 4096, 0),
 	            2.0 * wlb_machine_exchange_s(&machine, 2, 2, 0, 11.0 / 14 * row_bytes, 0.0), 1e-12);
@@ -1094,6 +1097,49 @@ static void latent_attention_and_dense_layers_have_their_products(void **state)
 	assert_near(wlb_layer_elementwise_s(&cost, 4096).forward - others_s,
 	            2.0 * 2.0 * 4096.0 * (7168 + 16384 + mlps) / machine.memory_bytes_per_s + 4.0 * machine.operation_s,
 	            1e-9);
+}
+
+/* As operations of PyTorch: rotary embeddings of 32 and 8 heads of 128, 28,672 columns of gate and up of each of a
+ * token's 2 experts, what these give, and attention with sinks. Of latent attention 128 heads have 64 elements rotated,
+ * and 192 of a query and of a key together, 128 of a value. */
+static void operations_of_pytorch_have_their_own_traffic(void **state)
+{
+	(void)state;
+	struct wlb_machine machine = tiled();
+	struct wlb_plan plan = plan_of(1, 1, 1, 1, 1, 1);
+	const double rotary = 4096 + 1024, gates = 2 * 2 * 14336, routed = 2 * 4096, sinks = 4096,
+		     keys_or_values = 1024;
+	const double rotated = 8192, queries = 24576, keys = 20480, values = 16384, keys_values = 32768;
+	const struct {
+		enum wlb_family family;
+		const struct wlb_model *model;
+		double forward, backward, forward_calls, backward_calls;
+	} cases[] = {
+		{WLB_FAMILY_MIXTRAL, &mixtral_8x7b, 7 * rotary, 8 * rotary, -1, -1},
+		{WLB_FAMILY_GPT_OSS, &mixtral_8x7b,
+	         7 * rotary + 4 * gates + 14 * routed + 10 * sinks + 4 * keys_or_values,
+	         8 * rotary + 3 * gates + 20 * routed + 17 * sinks + 2 * keys_or_values, 4, 4},
+		{WLB_FAMILY_DEEPSEEK_V3, &deepseek_v3, 10 * rotated + 2 * queries + 2 * values - 2 * keys,
+	         11 * rotated + 2 * keys_values - 2 * keys, 1, 1},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct wlb_model model = *cases[i].model;
+		struct wlb_cost_options options;
+		double row_s = 4096.0 * 2.0 / machine.memory_bytes_per_s, call_s = machine.operation_s;
+		double logit_s = 4096.0 * (double)model.vocab_size / machine.memory_bytes_per_s;
+		model.family = cases[i].family;
+		wlb_cost_options_init(&options);
+		const struct wlb_layer_cost cost = {&model, &machine, &options, &plan};
+		struct wlb_seconds one = wlb_layer_elementwise_s(&cost, 4096), one_head = wlb_head_s(&cost, 4096);
+		options.split_operations = 1;
+		struct wlb_seconds split = wlb_layer_elementwise_s(&cost, 4096), head = wlb_head_s(&cost, 4096);
+		assert_near(split.forward - one.forward, row_s * cases[i].forward + call_s * cases[i].forward_calls,
+		            1e-9);
+		assert_near(split.backward - one.backward, row_s * cases[i].backward + call_s * cases[i].backward_calls,
+		            1e-9);
+		assert_near(one_head.forward - head.forward, (38.0 - 8.0) * logit_s, 1e-9);
+		assert_near(one_head.backward - head.backward, (14.0 - 10.0) * logit_s, 1e-9);
+	}
 }
 
 /* Of 3 matrices 2 are left, and of the activation's 3 and 5 elements 2 and 3. */
@@ -1290,6 +1336,7 @@ int main(void)
 		cmocka_unit_test(experts_kernels_gate_and_cast),
 		cmocka_unit_test(layers_without_rotary_embeddings_do_not_rotate),
 		cmocka_unit_test(rows_with_experts_travel_beside_another_micro_batch),
+		cmocka_unit_test(operations_of_pytorch_have_their_own_traffic),
 		cmocka_unit_test(an_mlp_without_a_gate_has_two_products),
 		cmocka_unit_test(unfused_attention_moves_its_scores),
 		cmocka_unit_test(rows_and_elementwise_traffic_are_the_trainers),

@@ -450,6 +450,29 @@ static void a_fixed_ep_divides_the_ranks(void **state)
 	free_step(&sample);
 }
 
+/* Rows that are recomputed are not sent back: their way is most of a step, and in its bound no more than in it. */
+static void recomputed_rows_that_stay_are_in_no_bound(void **state)
+{
+	(void)state;
+	struct wlb_model model = model_with_experts();
+	struct wlb_machine machine = h100();
+	struct wlb_step sample = equal_step(1, lengths, LENGTHS);
+	machine.node_link.bytes_per_s = 1e8;
+	struct wlb_search_options options = small_options(1, &sample);
+	struct wlb_error error = {""};
+	options.fixed.ep = 4;
+	options.fixed.tp = options.fixed.cp = options.fixed.pp = 1;
+	options.fixed.recompute = WLB_RECOMPUTE_FULL;
+	options.cost.early_stop = options.cost.weighted_experts = 1;
+	struct wlb_search_result *r = wlb_search(&model, &machine, &options, &error);
+	assert_string_equal(error.message, "");
+	assert_true(r->ranked_count > 0);
+	for (size_t k = 0; k < r->ranked_count; k++)
+		assert_true(r->ranked[k].bound_s <= r->ranked[k].step_s);
+	wlb_search_free(r);
+	free_step(&sample);
+}
+
 /* What is kept of a layout for its bounds is not that of another ep. */
 static void each_ep_has_its_own_bound(void **state)
 {
@@ -1101,6 +1124,7 @@ int main(void)
 		cmocka_unit_test(memory_is_charged_for_whole_windows),
 		cmocka_unit_test(what_is_fixed_is_held),
 		cmocka_unit_test(a_fixed_ep_divides_the_ranks),
+		cmocka_unit_test(recomputed_rows_that_stay_are_in_no_bound),
 		cmocka_unit_test(each_ep_has_its_own_bound),
 		cmocka_unit_test(a_micro_batch_has_any_few_windows),
 		cmocka_unit_test(keys_are_hidden_in_a_bound_as_in_a_step),

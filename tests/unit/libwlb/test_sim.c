@@ -515,6 +515,27 @@ static void rows_go_to_the_ranks_of_their_experts(void **state)
 	free_step(&step);
 }
 
+/* What is weighted before the last product is not needed in the backward pass: with early_stop its rows do not go back
+ * when layers are recomputed. */
+static void rows_that_are_recomputed_may_stay(void **state)
+{
+	(void)state;
+	struct wlb_machine machine = h100();
+	struct wlb_plan plan = plan_of(1, 1, 1, 8, 1, 2);
+	struct wlb_sim_options options;
+	int64_t tokens = 4096;
+	struct wlb_step step = equal_step(16, &tokens, 1);
+	plan.ep = 8;
+	plan.recompute = WLB_RECOMPUTE_FULL;
+	wlb_sim_options_init(&options, &plan);
+	double both_ways_s = simulate(&mixtral_8x7b, &machine, &options, &step).time.ep_s;
+	options.cost.early_stop = 1;
+	assert_near(simulate(&mixtral_8x7b, &machine, &options, &step).time.ep_s, both_ways_s, 1e-12);
+	options.cost.weighted_experts = 1;
+	assert_near(simulate(&mixtral_8x7b, &machine, &options, &step).time.ep_s, 5.0 / 6 * both_ways_s, 1e-9);
+	free_step(&step);
+}
+
 static void assert_refused(struct wlb_plan plan, const struct wlb_step *step, const char *part)
 {
 	struct wlb_model model = llama_7b();
@@ -754,6 +775,7 @@ int main(void)
 		cmocka_unit_test(weights_of_looped_layers_are_gathered_when_each_begins),
 		cmocka_unit_test(stages_may_be_on_nodes_of_their_own),
 		cmocka_unit_test(rows_go_to_the_ranks_of_their_experts),
+		cmocka_unit_test(rows_that_are_recomputed_may_stay),
 		cmocka_unit_test(bad_plans_and_steps_are_refused),
 		cmocka_unit_test(a_refused_step_leaves_the_timeline),
 		cmocka_unit_test(bad_machines_are_refused),

@@ -224,8 +224,10 @@ static void a_file_may_say_how_rows_and_experts_are_computed(void **state)
 	assert_int_equal(wlb_trainer_file_read("nemo-2026", &trainer, &error), 0);
 	assert_int_equal(trainer.cost.exchange_processors, 32);
 	assert_true(trainer.cost.grouped_experts && trainer.cost.fused_experts && trainer.cost.rows_by_rank);
+	assert_false(trainer.cost.split_operations);
 	assert_int_equal(wlb_trainer_file_read("automodel", &trainer, &error), 0);
 	assert_true(trainer.cost.grouped_experts && !trainer.cost.fused_experts && trainer.cost.rows_by_rank);
+	assert_true(trainer.cost.split_operations && trainer.cost.exchange_rate == 0.87);
 }
 
 static void a_file_may_say_what_the_optimizer_keeps(void **state)
