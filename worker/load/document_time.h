@@ -14,7 +14,7 @@
 
 #include "libwlb/wlb.h"
 
-enum { WLB_DOCUMENT_POINTS = 8 };
+enum { WLB_DOCUMENT_POINTS = 15 };
 
 /* The speeds of a machine, for a model of which a rank has 1 / tp. It holds no pointers: rank 0 makes it and sends it
  * to all ranks, because the logarithms in it differ between kinds of processors. */
