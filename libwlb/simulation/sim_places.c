@@ -76,10 +76,23 @@ static struct wlb_sim_keys most_keys(struct wlb_sim *sim, size_t count)
 	return wlb_sim_group_keys(sim, cp, bytes * cp / (cp - 1));
 }
 
+/* Adds to the keys of a rank those that it exchanges with a group, after those with larger groups. Each group has a
+ * communicator of its own: its exchange runs beside the others, and shares the links with them, so that what they wait
+ * for before they move is that of the largest group alone. */
+static void add_keys(struct wlb_sim_keys *sum, const struct wlb_sim_keys *keys, const struct wlb_sim_keys *empty)
+{
+	int is_first = sum->bytes == 0.0;
+	sum->gather_s += keys->gather_s - (is_first ? 0.0 : empty->gather_s);
+	sum->reduce_s += keys->reduce_s - (is_first ? 0.0 : empty->reduce_s);
+	sum->copy_s += keys->copy_s;
+	sum->bytes += keys->bytes;
+}
+
 /* Adds to the keys of each rank those that it exchanges with groups of `size` ranks: one exchange for all documents of
  * a group. Documents of one rank take part where others of it are exchanged: their keys are copied to these. */
 static void add_exchanges(struct wlb_sim *sim, size_t count, int32_t size)
 {
+	struct wlb_sim_keys empty = wlb_sim_group_keys(sim, size, 0.0);
 	memset(sim->rank_bytes, 0, (size_t)sim->ranks * sizeof(*sim->rank_bytes));
 	for (size_t i = 0; i < count; i++)
 		if (sim->places[i].ranks == size)
@@ -88,28 +101,18 @@ static void add_exchanges(struct wlb_sim *sim, size_t count, int32_t size)
 		if (sim->rank_bytes[first] == 0.0 || (size == 1 && sim->rank_keys[first].bytes == 0.0))
 			continue;
 		struct wlb_sim_keys keys = wlb_sim_group_keys(sim, size, sim->rank_bytes[first]);
-		for (int32_t r = first; r < first + size; r++) {
-			sim->rank_keys[r].gather_s += keys.gather_s;
-			sim->rank_keys[r].reduce_s += keys.reduce_s;
-			sim->rank_keys[r].bytes += keys.bytes;
-		}
+		for (int32_t r = first; r < first + size; r++)
+			add_keys(&sim->rank_keys[r], &keys, &empty);
 	}
 }
 
-/* Keys and values of wlb-worker, which a rank exchanges with each group that it is in: the most of any rank. */
-static struct wlb_sim_keys exchanged_keys(struct wlb_sim *sim, size_t count)
+/* Sets the keys and values of wlb-worker, which a rank exchanges with each group that it is in. */
+static void set_rank_keys(struct wlb_sim *sim, size_t count)
 {
-	struct wlb_sim_keys most = {0};
 	memset(sim->rank_keys, 0, (size_t)sim->ranks * sizeof(*sim->rank_keys));
 	for (int32_t size = sim->ranks; size > 1; size = wlb_dynamic_cp_smaller(size))
 		add_exchanges(sim, count, size);
 	add_exchanges(sim, count, 1);
-	for (int32_t r = 0; r < sim->ranks; r++) {
-		most.gather_s = fmax(most.gather_s, sim->rank_keys[r].gather_s);
-		most.reduce_s = fmax(most.reduce_s, sim->rank_keys[r].reduce_s);
-		most.bytes = fmax(most.bytes, sim->rank_keys[r].bytes);
-	}
-	return most;
 }
 
 /* Sets the computation of the slowest rank and of the mean one. Returns the most tokens on a rank. */
@@ -139,7 +142,9 @@ int wlb_sim_load_places(struct wlb_sim *sim, size_t count, struct wlb_sim_load *
 	if (sim->ranks == 1 || (!are_placed && (!chosen || assign_ranks(sim, count, load->tokens) < 0)))
 		return 0;
 	add_attention(sim, count);
-	*keys = are_placed ? exchanged_keys(sim, count) : most_keys(sim, count);
+	if (are_placed)
+		set_rank_keys(sim, count);
+	*keys = are_placed ? (struct wlb_sim_keys){0} : most_keys(sim, count); /* those of lanes are set afterwards */
 	*rank_tokens = load_ranks(sim, load);
 	return 1;
 }
