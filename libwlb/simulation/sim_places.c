@@ -21,7 +21,10 @@ int wlb_sim_place_step(struct wlb_sim *sim, size_t count, struct wlb_placement *
 	int64_t tokens = 0;
 	for (size_t i = 0; i < count; i++)
 		tokens += sim->tokens[i];
+	/* wlb_sim_document_s has a share of a document, as if it were on all ranks of a replica. */
+	double key_s = wlb_machine_key_s(&sim->machine, &sim->model, &plan->layout) / plan->layout.cp;
 	struct wlb_rank_space space = {.ranks = sim->ranks,
+	                               .key_work = key_s,
 	                               .key_ranks = plan->dynamic_cp < sim->ranks ? plan->dynamic_cp : sim->ranks,
 	                               .rank_tokens = rank_limit(sim, tokens, plan->micro_batches)};
 	for (int tries = 0; tries < 2; tries++, space.rank_tokens = any_tokens / space.key_ranks) {
