@@ -22,8 +22,6 @@ static struct wlb_sim_lane own_seconds(const struct wlb_sim *sim, int32_t rank)
 {
 	double tokens = (double)sim->rank_loads[rank].tokens;
 	struct wlb_sim_lane own = {.compute = sim->rank_s[rank]};
-	struct wlb_seconds products, linear = wlb_sim_linear_s(sim, tokens, &products);
-	wlb_sim_add(&own.compute, linear);
 	wlb_sim_scale(&own.compute, wlb_slowest_rank(&sim->cost));
 	if (sim->rank_keys[rank].bytes > 0.0)
 		own.cp = wlb_sim_worker_keys_s(sim, tokens, &sim->rank_keys[rank]);

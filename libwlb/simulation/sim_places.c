@@ -118,16 +118,18 @@ static void set_rank_keys(struct wlb_sim *sim, size_t count)
 	add_exchanges(sim, count, 1);
 }
 
-/* Sets the computation of the slowest rank and of the mean one. Returns the most tokens on a rank. */
-static double load_ranks(const struct wlb_sim *sim, struct wlb_sim_load *load)
+/* Adds to the attention of each rank its other computation; sets that of the slowest rank and of the mean one. Returns
+ * the most tokens on a rank. */
+static double load_ranks(struct wlb_sim *sim, struct wlb_sim_load *load)
 {
 	double most_tokens = 0.0;
 	for (int32_t r = 0; r < sim->ranks; r++) {
 		double rank_tokens = (double)sim->rank_loads[r].tokens;
-		struct wlb_seconds products, rank = wlb_sim_linear_s(sim, rank_tokens, &products);
-		wlb_sim_add(&rank, sim->rank_s[r]);
+		struct wlb_seconds products, linear = wlb_sim_linear_s(sim, rank_tokens, &products);
 		load->attention.forward = fmax(load->attention.forward, sim->rank_s[r].forward);
 		load->attention.backward = fmax(load->attention.backward, sim->rank_s[r].backward);
+		wlb_sim_add(&sim->rank_s[r], linear);
+		struct wlb_seconds rank = sim->rank_s[r];
 		load->compute.forward = fmax(load->compute.forward, rank.forward);
 		load->compute.backward = fmax(load->compute.backward, rank.backward);
 		wlb_sim_add(&load->mean, (struct wlb_seconds){rank.forward / sim->ranks, rank.backward / sim->ranks});

@@ -71,7 +71,7 @@ struct wlb_sim {
 	double *chunk_start_s, *chunk_end_s; /* last backward pass of chunks, the latest of all replicas */
 	int64_t *tokens;                     /* of one micro-batch's documents */
 	size_t tokens_capacity;
-	struct wlb_seconds *rank_s; /* attention of the ranks of a micro-batch */
+	struct wlb_seconds *rank_s; /* of the ranks of a micro-batch: attention, then all computation of a layer */
 	double *rank_bytes;         /* that they gather */
 	struct wlb_sim_keys *rank_keys;
 	struct wlb_load *rank_loads;
@@ -92,7 +92,7 @@ int wlb_sim_place_step(struct wlb_sim *sim, size_t count, struct wlb_placement *
 /* Sets the computation of a micro-batch whose documents are on ranks of their own, which with plan.dynamic_cp are
  * sim->places and sim->rank_loads, else are chosen now. *rank_tokens receives the most tokens on a rank. Returns 0,
  * and sets nothing, where ranks are not to be chosen for each document, or the documents do not fit; else 1. With
- * plan.dynamic_cp the keys of each rank are in sim->rank_keys. */
+ * plan.dynamic_cp the keys of each rank are in sim->rank_keys, and its computation in sim->rank_s. */
 int wlb_sim_load_places(struct wlb_sim *sim, size_t count, struct wlb_sim_load *load, double *rank_tokens,
                         struct wlb_sim_keys *keys);
 

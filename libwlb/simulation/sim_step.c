@@ -124,12 +124,23 @@ static void fill_lane(struct wlb_sim *sim, const struct wlb_sim_load *load, int3
 		}
 }
 
-/* Sets how long the passes of micro-batch j take where its lanes differ. */
+/* Sets how long the passes of micro-batch j take where its lanes differ: those that begin together take equally long.
+ */
 static void fill_lanes(struct wlb_sim *sim, int32_t j, const double *slow)
 {
-	for (int32_t lane = 0; lane < sim->pipeline.lanes; lane++) {
-		struct wlb_sim_load load = wlb_sim_lane_load(sim, j, lane);
-		fill_lane(sim, &load, j, lane, slow);
+	struct wlb_sim_pipeline *p = &sim->pipeline;
+	size_t m = (size_t)p->plan.micro_batches, lanes = (size_t)p->lanes;
+	const int32_t *first = p->first_lane + (size_t)j * lanes;
+	for (int32_t lane = 0; lane < p->lanes; lane++) {
+		if (first[lane] == lane) {
+			struct wlb_sim_load load = wlb_sim_lane_load(sim, j, lane);
+			fill_lane(sim, &load, j, lane, slow);
+			continue;
+		}
+		for (size_t at = (size_t)j * lanes; at < wlb_sim_pipeline_passes(&p->plan) * lanes; at += m * lanes) {
+			p->forward_s[at + (size_t)lane] = p->forward_s[at + (size_t)first[lane]];
+			p->backward_s[at + (size_t)lane] = p->backward_s[at + (size_t)first[lane]];
+		}
 	}
 }
 
