@@ -517,8 +517,8 @@ struct wlb_rank_space {
 	int32_t ranks;       /* cp x dp */
 	int32_t key_ranks;   /* a rank exchanges keys of at most so many times rank_tokens; 1 to ranks */
 	int64_t rank_tokens; /* most tokens on a rank, 0 to 2^60 / key_ranks */
-	double key_work;     /* that each rank of a document on several has with the keys and values of each of its
-	                        tokens, in the unit of `work`, at least 0 */
+	double key_work;     /* that a rank of a document has with the keys and values of each of its tokens that other
+	                        ranks have, in the unit of `work`, at least 0 */
 };
 
 /* Steps of at most `windows` x seq_length tokens, in documents of at most seq_length, over dp replicas of cp ranks. The
@@ -949,9 +949,9 @@ double wlb_machine_gather_s(const struct wlb_machine *machine, int ranks, int ra
 double wlb_machine_reduce_s(const struct wlb_machine *machine, int ranks, int ranks_per_node, int crosses_switch,
                             double bytes);
 
-/* Seconds in which wlb-worker gathers the keys and values of a token in one layer, copies them, and returns their
- * gradients, without latencies, over the links of all cp x dp ranks that may share a document. Returns 0 where that is
- * one rank. */
+/* Seconds in which a rank of wlb-worker receives the keys and values of a token from another in one layer, copies them,
+ * and returns their gradients, without latencies, over the links of all cp x dp ranks that may share a document.
+ * Returns 0 where that is one rank. */
 double wlb_machine_key_s(const struct wlb_machine *machine, const struct wlb_model *model,
                          const struct wlb_layout *layout);
 

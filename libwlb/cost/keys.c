@@ -34,5 +34,5 @@ double wlb_machine_key_s(const struct wlb_machine *machine, const struct wlb_mod
 	/* Into the order of documents, and back; the gradients are set to 0 before. */
 	double copied_s = 2.0 * beyond_call_s(machine, WLB_OP_GATHER_ROWS, elements) +
 	                  beyond_call_s(machine, WLB_OP_ZERO, elements);
-	return (moved_s + copied_s) / many_tokens;
+	return (moved_s * ranks / (ranks - 1.0) + copied_s) / many_tokens;
 }

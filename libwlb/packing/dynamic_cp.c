@@ -236,8 +236,9 @@ static double most_exchanged(const struct dynamic_cp *s)
 	for (size_t i = 0; i < s->count; i++) {
 		const struct wlb_place *place = &s->places[i];
 		double *exchanged = s->exchanged + place->micro_batch * s->ranks + place->first_rank;
-		for (int32_t r = 0; place->ranks > 1 && r < place->ranks; r++) {
-			exchanged[r] += s->key_work * (double)s->assignment.spans[i].span.tokens;
+		double others = (double)s->assignment.spans[i].span.tokens * (place->ranks - 1) / place->ranks;
+		for (int32_t r = 0; r < place->ranks; r++) {
+			exchanged[r] += s->key_work * others;
 			most = fmax(most, exchanged[r]);
 		}
 	}

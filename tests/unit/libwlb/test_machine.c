@@ -194,7 +194,7 @@ static void keys_take_the_links_of_all_ranks_of_a_stage(void **state)
 	                many;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const struct wlb_layout *l = &cases[i].layout;
-		double ranks = l->cp * l->dp, elements = width / l->tp, bytes = 2.0 * elements * (ranks - 1.0) / ranks;
+		double elements = width / l->tp, bytes = 2.0 * elements;
 		double network = cases[i].ports * machine.network_link.bytes_per_s;
 		double bytes_per_s = cases[i].ports > 0.0 ? fmin(network, machine.node_link.bytes_per_s)
 		                                          : machine.node_link.bytes_per_s;
