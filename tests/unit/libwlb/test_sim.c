@@ -254,6 +254,7 @@ static void keys_hold_up_the_ranks_of_their_document(void **state)
 		alone_s = c == 0 ? result.time.cp_s : alone_s;
 		assert_true(alone_s > 0.0);
 		assert_near(result.time.cp_s, cases[c].share * alone_s, 0.05);
+		assert_true(result.time.cp_imbalance_s >= 0.0);
 		assert_near(sum_of_parts(&result.time), result.time.step_s, 1e-9);
 	}
 }
