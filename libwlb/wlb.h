@@ -512,11 +512,13 @@ int wlb_dynamic_cp(const struct wlb_model *model, const int64_t *tokens, size_t 
 enum { WLB_DYNAMIC_CP_SIZES = 22 };
 int32_t wlb_dynamic_cp_smaller(int32_t ranks);
 
-/* What ranks have memory for in a micro-batch. */
+/* What ranks have memory for in a micro-batch, and what keys cost them. */
 struct wlb_rank_space {
 	int32_t ranks;       /* cp x dp */
 	int32_t key_ranks;   /* a rank exchanges keys of at most so many times rank_tokens; 1 to ranks */
 	int64_t rank_tokens; /* most tokens on a rank, 0 to 2^60 / key_ranks */
+	double key_work;     /* that a rank of a document has with the keys and values of each of its tokens that other
+	                        ranks have, in the unit of `work`, at least 0 */
 };
 
 /* Steps of at most `windows` x seq_length tokens, in documents of at most seq_length, over dp replicas of cp ranks. The
@@ -546,10 +548,10 @@ struct wlb_placement {
 };
 
 /* Places the documents of steps as wlb_dynamic_cp does, with work as wlb_packer_options.work returns it, and so that
- * ranks have equal tokens too. Where it finds no place for one within the space, as happens with few tokens on many
- * ranks, each is on one of the groups of key_ranks ranks. Equal inputs give equal places. The caller owns work_context,
- * which must outlive the placer. Threads that share a placer must use a lock. Returns NULL with a message if out of
- * memory; wlb_placer_free frees it. */
+ * ranks have equal tokens too; ranks that are more equal must be worth the keys that they exchange for it. Where it
+ * finds no place for one within the space, as happens with few tokens on many ranks, each is on one of the groups of
+ * key_ranks ranks. Equal inputs give equal places. The caller owns work_context, which must outlive the placer. Threads
+ * that share a placer must use a lock. Returns NULL with a message if out of memory; wlb_placer_free frees it. */
 struct wlb_placer;
 struct wlb_placer *wlb_placer_new(const struct wlb_rank_space *space,
                                   double (*work)(const void *context, int64_t tokens), const void *work_context,
@@ -946,6 +948,12 @@ double wlb_machine_gather_s(const struct wlb_machine *machine, int ranks, int ra
                             double bytes);
 double wlb_machine_reduce_s(const struct wlb_machine *machine, int ranks, int ranks_per_node, int crosses_switch,
                             double bytes);
+
+/* Seconds in which a rank of wlb-worker receives the keys and values of a token from another in one layer, copies them,
+ * and returns their gradients, without latencies, over the links of all cp x dp ranks that may share a document.
+ * Returns 0 where that is one rank. */
+double wlb_machine_key_s(const struct wlb_machine *machine, const struct wlb_model *model,
+                         const struct wlb_layout *layout);
 
 /* Seconds of a broadcast from one rank, or a reduction to one, for which NCCL has a ring through all ranks alone
  * (src/graph/tuning.cc); its arguments are as above. */

@@ -40,6 +40,8 @@ struct dynamic_cp {
 	double tokens_weight; /* of unequal tokens, by unequal work */
 	int64_t most_keys;    /* that a rank exchanges in a micro-batch; 0: any number */
 	int64_t *keys;        /* of each slot; NULL where any number is allowed */
+	double key_work;      /* as that of struct wlb_rank_space */
+	double *exchanged;    /* of each slot, work; NULL where key_work is 0 */
 };
 
 static void dynamic_cp_free(struct dynamic_cp *s)
@@ -48,6 +50,7 @@ static void dynamic_cp_free(struct dynamic_cp *s)
 	wlb_bins_free(&s->groups);
 	free(s->places);
 	free(s->keys);
+	free(s->exchanged);
 }
 
 static int dynamic_cp_init(struct dynamic_cp *s, size_t count, int32_t ranks, int32_t micro_batches, int64_t max_tokens)
@@ -223,8 +226,27 @@ static int exceeds_keys(const struct dynamic_cp *s)
 	return 0;
 }
 
-/* Tries larger groups until the work of the ranks is equal; keeps the assignment with the least work on any rank.
- * Returns 0 or DOES_NOT_FIT. */
+/* Returns the most work that a rank has with the keys of documents on several ranks. */
+static double most_exchanged(const struct dynamic_cp *s)
+{
+	double most = 0.0;
+	if (s->exchanged == NULL)
+		return 0.0;
+	memset(s->exchanged, 0, (size_t)s->assignment.bins.count * sizeof(*s->exchanged));
+	for (size_t i = 0; i < s->count; i++) {
+		const struct wlb_place *place = &s->places[i];
+		double *exchanged = s->exchanged + place->micro_batch * s->ranks + place->first_rank;
+		double others = (double)s->assignment.spans[i].span.tokens * (place->ranks - 1) / place->ranks;
+		for (int32_t r = 0; r < place->ranks; r++) {
+			exchanged[r] += s->key_work * others;
+			most = fmax(most, exchanged[r]);
+		}
+	}
+	return most;
+}
+
+/* Tries larger groups until the work of the ranks is equal; keeps the assignment with the least work on any rank, with
+ * that of the keys. Returns 0 or DOES_NOT_FIT. */
 static int search(struct dynamic_cp *s, struct wlb_place *places, struct wlb_load *loads, struct wlb_error *error)
 {
 	double mean = 0.0, best = -1.0, part = 1.0;
@@ -232,7 +254,10 @@ static int search(struct dynamic_cp *s, struct wlb_place *places, struct wlb_loa
 		mean += s->assignment.spans[i].work / s->assignment.bins.count;
 	for (int halvings = 0; halvings <= HALVINGS_MAX; halvings++, part /= 2.0) {
 		double fullest = assign_all(s, mean * part * rounding);
-		if (fullest < 0.0 || (best >= 0.0 && fullest >= best) || exceeds_keys(s))
+		if (fullest < 0.0 || exceeds_keys(s))
+			continue;
+		fullest += most_exchanged(s);
+		if (best >= 0.0 && fullest >= best)
 			continue;
 		best = fullest;
 		memcpy(places, s->places, s->count * sizeof(*places));
@@ -279,6 +304,23 @@ static int weigh(struct dynamic_cp *s, double (*work)(const void *context, int64
 	return 0;
 }
 
+/* Allocates what the space needs. */
+static int set_space(struct dynamic_cp *s, const struct wlb_rank_space *space, struct wlb_error *error)
+{
+	size_t slots = (size_t)s->assignment.bins.count;
+	if (!(space->key_work >= 0.0 && isfinite(space->key_work)))
+		return wlb_fail(error, "key_work is %g: it must be finite and at least 0", space->key_work);
+	s->most_keys = space->key_ranks * space->rank_tokens;
+	s->key_work = space->key_work;
+	if (space->key_ranks > 0)
+		s->keys = calloc(slots, sizeof(*s->keys));
+	if (space->key_work > 0.0)
+		s->exchanged = calloc(slots, sizeof(*s->exchanged));
+	if ((space->key_ranks > 0 && s->keys == NULL) || (space->key_work > 0.0 && s->exchanged == NULL))
+		return wlb_fail(error, "out of memory while assigning %zu documents to ranks", s->count);
+	return 0;
+}
+
 /* Without key_ranks any number of keys may be exchanged. */
 static int assign_by_work(double (*work)(const void *context, int64_t tokens), const void *work_context,
                           double tokens_weight, const struct wlb_rank_space *space, const int64_t *tokens, size_t count,
@@ -292,12 +334,7 @@ static int assign_by_work(double (*work)(const void *context, int64_t tokens), c
 	if (dynamic_cp_init(&dynamic, count, space->ranks, micro_batches, space->rank_tokens) < 0)
 		return wlb_fail(error, "out of memory while assigning %zu documents to ranks", count);
 	dynamic.tokens_weight = tokens_weight;
-	dynamic.most_keys = space->key_ranks * space->rank_tokens;
-	if (space->key_ranks > 0)
-		dynamic.keys = calloc((size_t)dynamic.assignment.bins.count, sizeof(*dynamic.keys));
-	int rc = 0;
-	if (space->key_ranks > 0 && dynamic.keys == NULL)
-		rc = wlb_fail(error, "out of memory while assigning %zu documents to ranks", count);
+	int rc = set_space(&dynamic, space, error);
 	if (rc == 0)
 		rc = weigh(&dynamic, work, work_context, tokens, error);
 	if (rc == 0)

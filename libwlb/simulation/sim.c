@@ -128,7 +128,7 @@ static int allocate(struct wlb_sim *sim)
 	size_t pp = (size_t)plan->layout.pp, dp = (size_t)plan->layout.dp;
 	size_t ranks = (size_t)wlb_plan_document_ranks(plan);
 	size_t passes = wlb_sim_pipeline_passes(plan), m = (size_t)plan->micro_batches;
-	size_t chunks = pp * (size_t)plan->interleave;
+	size_t chunks = pp * (size_t)plan->interleave, lanes = plan->dynamic_cp > 0 ? ranks : 1;
 	struct wlb_sim_pipeline *p = &sim->pipeline;
 	sim->event_count = sim->options.timeline ? wlb_sim_pipeline_events(plan) * dp : 0;
 	struct {
@@ -146,16 +146,18 @@ static int allocate(struct wlb_sim *sim)
 		{&sim->chunk_end_s, chunks, sizeof(*sim->chunk_end_s)},
 		{&sim->events, sim->event_count, sizeof(*sim->events)},
 		{&p->order, wlb_sim_pipeline_events(plan), sizeof(*p->order)},
-		{&p->forward_s, passes, sizeof(*p->forward_s)},
-		{&p->backward_s, passes, sizeof(*p->backward_s)},
-		{&p->forward_end_s, passes, sizeof(*p->forward_end_s)},
-		{&p->backward_end_s, passes, sizeof(*p->backward_end_s)},
+		{&p->forward_s, passes * lanes, sizeof(*p->forward_s)},
+		{&p->backward_s, passes * lanes, sizeof(*p->backward_s)},
+		{&p->forward_end_s, passes * lanes, sizeof(*p->forward_end_s)},
+		{&p->backward_end_s, passes * lanes, sizeof(*p->backward_end_s)},
 		{&p->send_s, pp * m, sizeof(*p->send_s)},
 		{&p->head_s, pp * m, sizeof(*p->head_s)},
 		{&p->head_send_s, pp * m, sizeof(*p->head_send_s)},
-		{&p->head_end_s, pp * m, sizeof(*p->head_end_s)},
-		{&p->stage_end_s, pp, sizeof(*p->stage_end_s)},
+		{&p->head_end_s, pp * m * lanes, sizeof(*p->head_end_s)},
+		{&p->stage_end_s, pp * lanes, sizeof(*p->stage_end_s)},
 		{&p->next, pp, sizeof(*p->next)},
+		{&p->first_lane, m * lanes, sizeof(*p->first_lane)},
+		{&sim->lanes, m * lanes, sizeof(*sim->lanes)},
 		{&p->last_start_s, chunks, sizeof(*p->last_start_s)},
 		{&p->last_end_s, chunks, sizeof(*p->last_end_s)},
 	};
@@ -210,7 +212,8 @@ void wlb_sim_free(struct wlb_sim *sim)
 	                  sim->chunk_start_s, sim->chunk_end_s, sim->events,      sim->tokens,       sim->places,
 	                  p->forward_s,       p->backward_s,    p->forward_end_s, p->backward_end_s, p->send_s,
 	                  p->stage_end_s,     p->next,          p->last_start_s,  p->last_end_s,     p->head_s,
-	                  p->head_send_s,     p->head_end_s,    p->order,         sim->layers,       sim->rank_keys};
+	                  p->head_send_s,     p->head_end_s,    p->order,         sim->layers,       sim->rank_keys,
+	                  sim->lanes,         p->first_lane};
 	for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++)
 		free(arrays[i]);
 	free(sim);

@@ -55,8 +55,13 @@ struct wlb_sim_keys wlb_sim_group_keys(const struct wlb_sim *sim, int32_t ranks,
 	int most_on_node = in_replica ? sim->cp_on_node : sim->dp_on_node;
 	int crosses = in_replica ? sim->cp_crosses : sim->dp_crosses;
 	int on_node = ranks < most_on_node ? ranks : most_on_node;
-	return (struct wlb_sim_keys){wlb_machine_gather_s(&sim->machine, ranks, on_node, crosses, bytes),
-	                             wlb_machine_reduce_s(&sim->machine, ranks, on_node, crosses, bytes), bytes};
+	double own_elements = bytes / wlb_machine_element_bytes(&sim->machine) / ranks;
+	return (struct wlb_sim_keys){
+		.gather_s = wlb_machine_gather_s(&sim->machine, ranks, on_node, crosses, bytes),
+		.reduce_s = wlb_machine_reduce_s(&sim->machine, ranks, on_node, crosses, bytes),
+		.copy_s = wlb_machine_op_s(&sim->machine, WLB_OP_GATHER_ROWS, own_elements),
+		.bytes = bytes,
+	};
 }
 
 double wlb_sim_document_s(const void *context, int64_t document_tokens)

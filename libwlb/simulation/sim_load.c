@@ -173,14 +173,34 @@ static void add_halved_tp(const struct wlb_sim *sim, struct wlb_sim_load *load, 
 	}
 }
 
+int wlb_sim_recomputes_keys(const struct wlb_sim *sim)
+{
+	enum wlb_recompute recompute = sim->options.plan.recompute;
+	return (recompute & (WLB_RECOMPUTE_FULL | WLB_RECOMPUTE_CORE_ATTN)) != 0 ||
+	       (sim->options.cost.trainer == WLB_COST_WORKER && recompute == WLB_RECOMPUTE_SELECTIVE);
+}
+
+/* wlb-worker keeps the gathered keys, unless it recomputes; it copies what it sends, and what it gathers into the order
+ * of documents, and back, and sets the gradients of all keys and values to 0 first. It gathers beside the product of
+ * the queries and their rotary embedding (again beside a product as large: the gradient of attention's output), and
+ * scatters gradients beside the product that gives the gradient of the weights of attention's output. */
+struct wlb_seconds wlb_sim_worker_keys_s(const struct wlb_sim *sim, double rank_tokens, const struct wlb_sim_keys *keys)
+{
+	struct wlb_overlap hidden = sim->options.cost.cp_overlap;
+	double elements = keys->bytes / wlb_machine_element_bytes(&sim->machine);
+	double order_s = wlb_machine_op_s(&sim->machine, WLB_OP_GATHER_ROWS, elements) + keys->copy_s;
+	if (sim->ranks == 1)
+		return (struct wlb_seconds){0};
+	return (struct wlb_seconds){
+		order_s + exposed_s(keys->gather_s, wlb_layer_queries_s(&sim->cost, rank_tokens), hidden.forward),
+		order_s + wlb_machine_op_s(&sim->machine, WLB_OP_ZERO, elements) +
+			exposed_s(keys->reduce_s, wlb_layer_output_d_w_s(&sim->cost, rank_tokens), hidden.backward)};
+}
+
 /* Communication of one layer: tensor parallelism gathers and scatters before and after attention and MLP, and gathers
  * both inputs once more in the backward pass (Korthikanti et al. 2022, Megatron-LM), unless each rank has whole rows;
  * context parallelism gathers keys and values, and scatters their gradients after they were gathered again (Dubey et
- * al. 2024), beside attention over those that have arrived as far as the trainer does so. wlb-worker keeps the gathered
- * keys, unless it recomputes; it copies what it gathers into the order of documents, and back, and sets the gradients
- * of all keys and values to 0 first. It gathers beside the product of the queries and their rotary embedding (again
- * beside a product as large: the gradient of attention's output), and scatters gradients beside the product that gives
- * the gradient of the weights of attention's output. */
+ * al. 2024), beside attention over those that have arrived as far as the trainer does so. */
 static void add_communication(const struct wlb_sim *sim, struct wlb_sim_load *load, struct wlb_seconds products,
                               double rank_tokens, const struct wlb_sim_keys *keys)
 {
@@ -200,23 +220,14 @@ static void add_communication(const struct wlb_sim *sim, struct wlb_sim_load *lo
 	                                exchange_adds_s(sim, exchange_s, load->compute.forward)};
 	struct wlb_overlap hidden = sim->options.ring ? (struct wlb_overlap){1.0, 1.0} : cost->cp_overlap;
 	double later = (l->cp - 1.0) / l->cp; /* of the keys, which arrive beside attention over others */
-	double cp_s = exposed_s(keys->gather_s, later * load->attention.forward, hidden.forward);
-	double back_s = exposed_s(keys->gather_s + keys->reduce_s, later * load->attention.backward, hidden.backward);
-	if (worker) {
-		cp_s = exposed_s(keys->gather_s, wlb_layer_queries_s(&sim->cost, rank_tokens), hidden.forward);
-		back_s = exposed_s(keys->reduce_s, wlb_layer_output_d_w_s(&sim->cost, rank_tokens), hidden.backward);
-	}
-	if (worker && sim->ranks > 1) {
-		double elements = keys->bytes / element;
-		double order_s = wlb_machine_op_s(&sim->machine, WLB_OP_GATHER_ROWS, elements);
-		cp_s += order_s;
-		back_s += order_s + wlb_machine_op_s(&sim->machine, WLB_OP_ZERO, elements);
-	}
-	load->cp = (struct wlb_seconds){cp_s, back_s};
-	load->beyond_cp_s = worker ? cp_s : 0.0;
-	if ((sim->options.plan.recompute & (WLB_RECOMPUTE_FULL | WLB_RECOMPUTE_CORE_ATTN)) ||
-	    (worker && sim->options.plan.recompute == WLB_RECOMPUTE_SELECTIVE))
-		load->cp_recompute_s = cp_s;
+	load->cp = (struct wlb_seconds){
+		exposed_s(keys->gather_s, later * load->attention.forward, hidden.forward),
+		exposed_s(keys->gather_s + keys->reduce_s, later * load->attention.backward, hidden.backward)};
+	if (worker)
+		load->cp = wlb_sim_worker_keys_s(sim, rank_tokens, keys);
+	load->beyond_cp_s = worker ? load->cp.forward : 0.0;
+	if (wlb_sim_recomputes_keys(sim))
+		load->cp_recompute_s = load->cp.forward;
 	/* These have no product of their size beside them. */
 	double head_pieces = sim->options.plan.shared_head ? 1.0 : pieces; /* a share is in one half, or nearly */
 	struct collectives head = tp_collectives_s(sim, head_tokens(sim, rank_tokens) / head_pieces, element);

@@ -21,7 +21,10 @@ int wlb_sim_place_step(struct wlb_sim *sim, size_t count, struct wlb_placement *
 	int64_t tokens = 0;
 	for (size_t i = 0; i < count; i++)
 		tokens += sim->tokens[i];
+	/* wlb_sim_document_s has a share of a document, as if it were on all ranks of a replica. */
+	double key_s = wlb_machine_key_s(&sim->machine, &sim->model, &plan->layout) / plan->layout.cp;
 	struct wlb_rank_space space = {.ranks = sim->ranks,
+	                               .key_work = key_s,
 	                               .key_ranks = plan->dynamic_cp < sim->ranks ? plan->dynamic_cp : sim->ranks,
 	                               .rank_tokens = rank_limit(sim, tokens, plan->micro_batches)};
 	for (int tries = 0; tries < 2; tries++, space.rank_tokens = any_tokens / space.key_ranks) {
@@ -76,10 +79,23 @@ static struct wlb_sim_keys most_keys(struct wlb_sim *sim, size_t count)
 	return wlb_sim_group_keys(sim, cp, bytes * cp / (cp - 1));
 }
 
+/* Adds to the keys of a rank those that it exchanges with a group, after those with larger groups. Each group has a
+ * communicator of its own: its exchange runs beside the others, and shares the links with them, so that what they wait
+ * for before they move is that of the largest group alone. */
+static void add_keys(struct wlb_sim_keys *sum, const struct wlb_sim_keys *keys, const struct wlb_sim_keys *empty)
+{
+	int is_first = sum->bytes == 0.0;
+	sum->gather_s += keys->gather_s - (is_first ? 0.0 : empty->gather_s);
+	sum->reduce_s += keys->reduce_s - (is_first ? 0.0 : empty->reduce_s);
+	sum->copy_s += keys->copy_s;
+	sum->bytes += keys->bytes;
+}
+
 /* Adds to the keys of each rank those that it exchanges with groups of `size` ranks: one exchange for all documents of
  * a group. Documents of one rank take part where others of it are exchanged: their keys are copied to these. */
 static void add_exchanges(struct wlb_sim *sim, size_t count, int32_t size)
 {
+	struct wlb_sim_keys empty = wlb_sim_group_keys(sim, size, 0.0);
 	memset(sim->rank_bytes, 0, (size_t)sim->ranks * sizeof(*sim->rank_bytes));
 	for (size_t i = 0; i < count; i++)
 		if (sim->places[i].ranks == size)
@@ -88,40 +104,32 @@ static void add_exchanges(struct wlb_sim *sim, size_t count, int32_t size)
 		if (sim->rank_bytes[first] == 0.0 || (size == 1 && sim->rank_keys[first].bytes == 0.0))
 			continue;
 		struct wlb_sim_keys keys = wlb_sim_group_keys(sim, size, sim->rank_bytes[first]);
-		for (int32_t r = first; r < first + size; r++) {
-			sim->rank_keys[r].gather_s += keys.gather_s;
-			sim->rank_keys[r].reduce_s += keys.reduce_s;
-			sim->rank_keys[r].bytes += keys.bytes;
-		}
+		for (int32_t r = first; r < first + size; r++)
+			add_keys(&sim->rank_keys[r], &keys, &empty);
 	}
 }
 
-/* Keys and values of wlb-worker, which a rank exchanges with each group that it is in: the most of any rank. */
-static struct wlb_sim_keys exchanged_keys(struct wlb_sim *sim, size_t count)
+/* Sets the keys and values of wlb-worker, which a rank exchanges with each group that it is in. */
+static void set_rank_keys(struct wlb_sim *sim, size_t count)
 {
-	struct wlb_sim_keys most = {0};
 	memset(sim->rank_keys, 0, (size_t)sim->ranks * sizeof(*sim->rank_keys));
 	for (int32_t size = sim->ranks; size > 1; size = wlb_dynamic_cp_smaller(size))
 		add_exchanges(sim, count, size);
 	add_exchanges(sim, count, 1);
-	for (int32_t r = 0; r < sim->ranks; r++) {
-		most.gather_s = fmax(most.gather_s, sim->rank_keys[r].gather_s);
-		most.reduce_s = fmax(most.reduce_s, sim->rank_keys[r].reduce_s);
-		most.bytes = fmax(most.bytes, sim->rank_keys[r].bytes);
-	}
-	return most;
 }
 
-/* Sets the computation of the slowest rank and of the mean one. Returns the most tokens on a rank. */
-static double load_ranks(const struct wlb_sim *sim, struct wlb_sim_load *load)
+/* Adds to the attention of each rank its other computation; sets that of the slowest rank and of the mean one. Returns
+ * the most tokens on a rank. */
+static double load_ranks(struct wlb_sim *sim, struct wlb_sim_load *load)
 {
 	double most_tokens = 0.0;
 	for (int32_t r = 0; r < sim->ranks; r++) {
 		double rank_tokens = (double)sim->rank_loads[r].tokens;
-		struct wlb_seconds products, rank = wlb_sim_linear_s(sim, rank_tokens, &products);
-		wlb_sim_add(&rank, sim->rank_s[r]);
+		struct wlb_seconds products, linear = wlb_sim_linear_s(sim, rank_tokens, &products);
 		load->attention.forward = fmax(load->attention.forward, sim->rank_s[r].forward);
 		load->attention.backward = fmax(load->attention.backward, sim->rank_s[r].backward);
+		wlb_sim_add(&sim->rank_s[r], linear);
+		struct wlb_seconds rank = sim->rank_s[r];
 		load->compute.forward = fmax(load->compute.forward, rank.forward);
 		load->compute.backward = fmax(load->compute.backward, rank.backward);
 		wlb_sim_add(&load->mean, (struct wlb_seconds){rank.forward / sim->ranks, rank.backward / sim->ranks});
@@ -139,7 +147,9 @@ int wlb_sim_load_places(struct wlb_sim *sim, size_t count, struct wlb_sim_load *
 	if (sim->ranks == 1 || (!are_placed && (!chosen || assign_ranks(sim, count, load->tokens) < 0)))
 		return 0;
 	add_attention(sim, count);
-	*keys = are_placed ? exchanged_keys(sim, count) : most_keys(sim, count);
+	if (are_placed)
+		set_rank_keys(sim, count);
+	*keys = are_placed ? (struct wlb_sim_keys){0} : most_keys(sim, count); /* those of lanes are set afterwards */
 	*rank_tokens = load_ranks(sim, load);
 	return 1;
 }

@@ -31,7 +31,14 @@ struct wlb_sim_load {
 /* The keys and values that a rank gathers before attention, of one layer. */
 struct wlb_sim_keys {
 	double gather_s, reduce_s; /* to gather them, and to return their gradients */
+	double copy_s;             /* in which wlb-worker copies the rank's own to be sent, or their gradients back */
 	double bytes;
+};
+
+/* One layer of a micro-batch of all replicas, on a rank and on those that exchange keys with it in each layer, which
+ * take equally long: the slowest's. */
+struct wlb_sim_lane {
+	struct wlb_seconds compute, cp;
 };
 
 /* Layers of a chunk. */
@@ -56,6 +63,7 @@ struct wlb_sim {
 	struct wlb_seconds served;   /* see wlb_sim_set_served */
 	int32_t replicas;            /* pipelines: those that the step brought; 1 where a micro-batch is of all */
 	int32_t ranks;               /* of a micro-batch: cp; with plan.dynamic_cp of all replicas that it brought */
+	struct wlb_sim_lane *lanes;  /* [micro_batches x ranks], with plan.dynamic_cp */
 	double *slow;                /* [replica x pp + stage], the slowest rank's factor */
 	struct wlb_sim_load *loads;  /* of the step's micro-batches */
 	struct wlb_sim_pipeline pipeline;
@@ -63,7 +71,7 @@ struct wlb_sim {
 	double *chunk_start_s, *chunk_end_s; /* last backward pass of chunks, the latest of all replicas */
 	int64_t *tokens;                     /* of one micro-batch's documents */
 	size_t tokens_capacity;
-	struct wlb_seconds *rank_s; /* attention of the ranks of a micro-batch */
+	struct wlb_seconds *rank_s; /* of the ranks of a micro-batch: attention, then all computation of a layer */
 	double *rank_bytes;         /* that they gather */
 	struct wlb_sim_keys *rank_keys;
 	struct wlb_load *rank_loads;
@@ -83,9 +91,26 @@ int wlb_sim_place_step(struct wlb_sim *sim, size_t count, struct wlb_placement *
 
 /* Sets the computation of a micro-batch whose documents are on ranks of their own, which with plan.dynamic_cp are
  * sim->places and sim->rank_loads, else are chosen now. *rank_tokens receives the most tokens on a rank. Returns 0,
- * and sets nothing, where ranks are not to be chosen for each document, or the documents do not fit; else 1. */
+ * and sets nothing, where ranks are not to be chosen for each document, or the documents do not fit; else 1. With
+ * plan.dynamic_cp the keys of each rank are in sim->rank_keys, and its computation in sim->rank_s. */
 int wlb_sim_load_places(struct wlb_sim *sim, size_t count, struct wlb_sim_load *load, double *rank_tokens,
                         struct wlb_sim_keys *keys);
+
+/* -- sim_lanes.c -- */
+/* Sets the lanes of micro-batch `number`, whose `count` documents are sim->places, after wlb_sim_load_places and
+ * wlb_sim_load; the load becomes that of a mean lane. */
+void wlb_sim_set_lanes(struct wlb_sim *sim, int32_t number, size_t count, struct wlb_sim_load *load);
+
+/* Returns the load of the micro-batch on a lane. */
+struct wlb_sim_load wlb_sim_lane_load(const struct wlb_sim *sim, int32_t number, int32_t lane);
+
+/* -- sim_load.c -- */
+/* Seconds of a layer that wlb-worker waits for the keys of a rank of so many tokens, and copies them. */
+struct wlb_seconds wlb_sim_worker_keys_s(const struct wlb_sim *sim, double rank_tokens,
+                                         const struct wlb_sim_keys *keys);
+
+/* Returns 1 where the backward pass gathers keys again. */
+int wlb_sim_recomputes_keys(const struct wlb_sim *sim);
 
 /* -- sim_layer.c -- */
 void wlb_sim_add(struct wlb_seconds *sum, struct wlb_seconds more);

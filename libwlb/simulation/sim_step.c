@@ -50,6 +50,8 @@ static int load_placed_step(struct wlb_sim *sim, const struct wlb_step *step, st
 		memcpy(sim->rank_loads, placement.loads + (size_t)m * (size_t)sim->ranks,
 		       (size_t)sim->ranks * sizeof(*sim->rank_loads));
 		wlb_sim_load(sim, count, &sim->loads[m]);
+		if (sim->ranks > 1 && sim->loads[m].tokens > 0)
+			wlb_sim_set_lanes(sim, m, count, &sim->loads[m]);
 	}
 	sim->replicas = 1;
 	return 0;
@@ -105,26 +107,62 @@ static const struct wlb_sim_load *load_of(const struct wlb_sim *sim, int32_t rep
 	return load;
 }
 
+/* Sets how long the passes of micro-batch j take on a lane, with slow[stage] where it is not NULL. */
+static void fill_lane(struct wlb_sim *sim, const struct wlb_sim_load *load, int32_t j, int32_t lane, const double *slow)
+{
+	const struct wlb_plan *plan = &sim->options.plan;
+	struct wlb_sim_pipeline *p = &sim->pipeline;
+	size_t pp = (size_t)plan->layout.pp, m = (size_t)plan->micro_batches, lanes = (size_t)p->lanes;
+	for (int32_t s = 0; s < plan->layout.pp; s++)
+		for (int32_t c = 0; c < plan->interleave; c++) {
+			size_t entry = ((size_t)c * pp + (size_t)s) * m + (size_t)j, at = entry * lanes + (size_t)lane;
+			struct wlb_sim_chunk took =
+				wlb_sim_time_passes(sim, load, s, c, slow != NULL ? slow[s] : 1.0, NULL, 0.0);
+			p->forward_s[at] = took.forward_s;
+			p->backward_s[at] = took.backward_s;
+			p->head_s[(size_t)s * m + (size_t)j] = took.head_s; /* of the last chunk */
+		}
+}
+
+/* Sets how long the passes of micro-batch j take where its lanes differ: those that begin together take equally long.
+ */
+static void fill_lanes(struct wlb_sim *sim, int32_t j, const double *slow)
+{
+	struct wlb_sim_pipeline *p = &sim->pipeline;
+	size_t m = (size_t)p->plan.micro_batches, lanes = (size_t)p->lanes;
+	const int32_t *first = p->first_lane + (size_t)j * lanes;
+	for (int32_t lane = 0; lane < p->lanes; lane++) {
+		if (first[lane] == lane) {
+			struct wlb_sim_load load = wlb_sim_lane_load(sim, j, lane);
+			fill_lane(sim, &load, j, lane, slow);
+			continue;
+		}
+		for (size_t at = (size_t)j * lanes; at < wlb_sim_pipeline_passes(&p->plan) * lanes; at += m * lanes) {
+			p->forward_s[at + (size_t)lane] = p->forward_s[at + (size_t)first[lane]];
+			p->backward_s[at + (size_t)lane] = p->backward_s[at + (size_t)first[lane]];
+		}
+	}
+}
+
 static void fill_pipeline(struct wlb_sim *sim, int32_t replica, int with_slowdown)
 {
 	const struct wlb_plan *plan = &sim->options.plan;
 	struct wlb_sim_pipeline *p = &sim->pipeline;
 	int32_t pp = plan->layout.pp, m = plan->micro_batches;
+	const double *slow = with_slowdown ? sim->slow + (size_t)replica * (size_t)pp : NULL;
+	p->lanes = plan->dynamic_cp > 0 ? sim->ranks : 1;
 	for (int32_t j = 0; j < m; j++) {
 		const struct wlb_sim_load *load = load_of(sim, replica, j);
 		for (int32_t s = 0; s < pp; s++) {
-			double slow = with_slowdown ? sim->slow[(size_t)replica * pp + s] : 1.0;
+			double share = load->send_bytes / pp;
 			p->send_s[(size_t)s * m + j] = pp > 1 ? wlb_sim_send_s(sim, replica, s, load->send_bytes) : 0.0;
-			for (int32_t c = 0; c < plan->interleave; c++) {
-				size_t at = ((size_t)c * pp + s) * m + j;
-				struct wlb_sim_chunk took = wlb_sim_time_passes(sim, load, s, c, slow, NULL, 0.0);
-				p->forward_s[at] = took.forward_s;
-				p->backward_s[at] = took.backward_s;
-				p->head_s[(size_t)s * m + j] = took.head_s; /* of the last chunk */
-			}
 			p->head_send_s[(size_t)s * m + j] =
-				plan->shared_head ? wlb_sim_send_s(sim, replica, s, load->send_bytes / pp) : 0.0;
+				plan->shared_head ? wlb_sim_send_s(sim, replica, s, share) : 0.0;
 		}
+		if (p->lanes > 1)
+			fill_lanes(sim, j, slow);
+		else
+			fill_lane(sim, load, j, 0, slow);
 	}
 }
 
@@ -189,6 +227,7 @@ static double equal_pipeline_s(struct wlb_sim *sim, double forward_s, double bac
 	const struct wlb_plan *plan = &sim->options.plan;
 	struct wlb_sim_pipeline *p = &sim->pipeline;
 	size_t passes = wlb_sim_pipeline_passes(plan);
+	p->lanes = 1;
 	for (size_t i = 0; i < passes; i++) {
 		p->forward_s[i] = forward_s / (double)passes;
 		p->backward_s[i] = backward_s / (double)passes;

@@ -246,9 +246,11 @@ static int read_machine(const struct wlb_launch *launch, const struct wlb_train_
 	struct wlb_machine *machine = calloc(1, sizeof(*machine));
 	int rc = machine != NULL ? wlb_machine_choose(options->machine, type, launch->local_size, machine, &from, error)
 	                         : wlb_fail(error, "out of memory for a machine");
-	if (rc == 0)
+	if (rc == 0) {
 		wlb_document_speeds_of(machine, &plan->model, plan->split.layout.tp, mean_rows(options, &plan->split),
 		                       &plan->speeds);
+		plan->speeds.key_s = wlb_machine_key_s(machine, &plan->model, &plan->split.layout);
+	}
 	free(machine);
 	return names_machine(options) ? rc : 0;
 }

@@ -23,7 +23,8 @@ int wlb_assigner_init(struct wlb_assigner *a, const struct wlb_loader_options *o
 	};
 	const struct wlb_rank_space space = {.ranks = wlb_loader_ranks(options),
 	                                     .key_ranks = wlb_loader_key_ranks(options),
-	                                     .rank_tokens = wlb_loader_rank_tokens(options)};
+	                                     .rank_tokens = wlb_loader_rank_tokens(options),
+	                                     .key_work = time->layers * time->speeds.key_s};
 	int is_dynamic = options->packing == WLB_STRATEGY_DYNAMIC;
 	if (is_dynamic && (a->placer = wlb_placer_new(&space, wlb_document_s, time, error)) == NULL) {
 		wlb_assigner_free(a);

@@ -2,12 +2,12 @@
 #include "worker/load/document_time.h"
 
 /* The points are lengths of 64 tokens to 2^20. */
-enum { LEAST_TOKENS = 64, STEP = 4 };
+enum { LEAST_TOKENS = 64, STEP = 2 };
 
 /* wlb_attention_seconds is linear in the logarithm of the length between points. A rate that rises by at most this
- * factor between two points, which are a factor of 4 apart, keeps the seconds of a document rising: the derivative of
- * n^2 x p(log n) is positive where p falls to 1 / (1 + 2 ln 4) = 1 / 3.77 of its value or to more. */
-static const double RISE_MAX = 3.5;
+ * factor between two points, which are a factor of 2 apart, keeps the seconds of a document rising: the derivative of
+ * n^2 x p(log n) is positive where p falls to 1 / (1 + 2 ln 2) = 1 / 2.39 of its value or to more. */
+static const double RISE_MAX = 2.2;
 
 /* A linear layer, forward, and the gradients of its input and of its weight. */
 static double linear_s(const struct wlb_machine *machine, double rows, double in, double out)

@@ -25,7 +25,7 @@ void wlb_document_time_init(struct wlb_document_time *time, const struct wlb_mod
 	time->head_token_s = 2.0 * (double)model->hidden_size * (double)model->vocab_size / tp / gemm_flops_per_s;
 	time->token_factor = 1.0 + gemm_backward;
 	time->attention_factor = 1.0 + attention_backward;
-	time->speeds.measured = 0;
+	time->speeds = (struct wlb_document_speeds){0};
 }
 
 int wlb_document_time_measured(struct wlb_document_time *time, const struct wlb_model *model,

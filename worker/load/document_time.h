@@ -14,20 +14,21 @@
 
 #include "libwlb/wlb.h"
 
-enum { WLB_DOCUMENT_POINTS = 8 };
+enum { WLB_DOCUMENT_POINTS = 15 };
 
 /* The speeds of a machine, for a model of which a rank has 1 / tp. It holds no pointers: rank 0 makes it and sends it
  * to all ranks, because the logarithms in it differ between kinds of processors. */
 struct wlb_document_speeds {
 	int measured;                       /* 0: the others are not set, the compiled-in speeds are used */
 	double layer_token_s, head_token_s; /* one token forward and backward, without attention */
+	double key_s;                       /* of one layer: wlb_machine_key_s */
 	double tokens[WLB_DOCUMENT_POINTS]; /* of queries and of keys */
 	/* [queries * WLB_DOCUMENT_POINTS + keys] attention of one layer, forward and backward; 0 where there are fewer
 	 * keys than queries */
 	double attention_s[WLB_DOCUMENT_POINTS * WLB_DOCUMENT_POINTS];
 };
 
-/* Sets the speeds. `rows`: the mean number of tokens of a micro-batch on a rank, at least 1. */
+/* Sets the speeds but key_s. `rows`: the mean number of tokens of a micro-batch on a rank, at least 1. */
 void wlb_document_speeds_of(const struct wlb_machine *machine, const struct wlb_model *model, int32_t tp, double rows,
                             struct wlb_document_speeds *speeds);
 

@@ -90,7 +90,7 @@ static void set_tables(struct wlb_sim_pipeline *p, double *numbers, int64_t *nex
 json_t *wlb_report_pipeline(const json_t *run, const json_t *parts)
 {
 	enum { TABLES = 11 };
-	struct wlb_sim_pipeline pipeline = {0};
+	struct wlb_sim_pipeline pipeline = {.lanes = 1};
 	if (!read_plan(newest_plan(run), &pipeline.plan))
 		return json_null();
 	size_t passes = wlb_sim_pipeline_passes(&pipeline.plan);

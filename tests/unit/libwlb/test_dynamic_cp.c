@@ -193,14 +193,16 @@ static void weighs_with_the_callers_own_work(void **state)
 	struct wlb_place places[3];
 	struct wlb_load loads[4];
 	int in_groups;
-	assert_int_equal(place_in((struct wlb_rank_space){4, 4, 40}, length, tokens, 3, places, loads, &in_groups), 0);
+	assert_int_equal(place_in((struct wlb_rank_space){4, 4, 40, 0.0}, length, tokens, 3, places, loads, &in_groups),
+	                 0);
 	assert_int_equal(places[0].ranks, 2);
 	assert_int_equal(in_groups, 0);
 	for (int r = 0; r < 4; r++)
 		assert_true(loads[r].work == 30.0);
-	assert_int_equal(place_in((struct wlb_rank_space){4, 4, 14}, length, tokens, 3, places, loads, &in_groups), 1);
-	assert_int_equal(place_in((struct wlb_rank_space){4, 4, 40}, no_number, tokens, 3, places, loads, &in_groups),
-	                 -1);
+	assert_int_equal(place_in((struct wlb_rank_space){4, 4, 14, 0.0}, length, tokens, 3, places, loads, &in_groups),
+	                 1);
+	assert_int_equal(
+		place_in((struct wlb_rank_space){4, 4, 40, 0.0}, no_number, tokens, 3, places, loads, &in_groups), -1);
 }
 
 /* All on two ranks would exchange too many keys; where none has space by itself, groups have them together. */
@@ -211,16 +213,46 @@ static void exchanges_no_more_keys_than_there_is_memory_for(void **state)
 	struct wlb_place places[8];
 	struct wlb_load loads[4];
 	int in_groups;
-	assert_int_equal(place_in((struct wlb_rank_space){4, 1, 60}, length, tokens, 4, places, loads, &in_groups), 0);
+	assert_int_equal(place_in((struct wlb_rank_space){4, 1, 60, 0.0}, length, tokens, 4, places, loads, &in_groups),
+	                 0);
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(places[i].ranks, 1);
 	assert_int_equal(in_groups, 0);
-	assert_int_equal(place_in((struct wlb_rank_space){3, 3, 11}, length, few, 8, places, loads, &in_groups), 0);
+	assert_int_equal(place_in((struct wlb_rank_space){3, 3, 11, 0.0}, length, few, 8, places, loads, &in_groups),
+	                 0);
 	assert_int_equal(in_groups, 1);
 	for (int r = 0; r < 3; r++) {
 		assert_int_equal(loads[r].tokens, r < 2 ? 11 : 10);
 		assert_true(fabs(loads[r].work - 32.0 / 3.0) < 1e-9);
 	}
+}
+
+/* Whole documents leave one rank with 50 of 90, and in halves both have 45, for the keys of 45 other tokens. */
+static void equal_ranks_are_worth_their_keys(void **state)
+{
+	(void)state;
+	static const int64_t tokens[] = {40, 30, 20};
+	static const struct {
+		double key_work, most;
+		int32_t ranks;
+	} cases[] = {{0.0, 45.0, 2}, {0.1, 45.0, 2}, {0.12, 50.0, 1}, {10.0, 50.0, 1}};
+	struct wlb_place places[3];
+	struct wlb_load loads[2];
+	struct wlb_placement placement;
+	struct wlb_error error;
+	int in_groups;
+	for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
+		struct wlb_rank_space space = {2, 2, 100, cases[c].key_work};
+		assert_int_equal(place_in(space, length, tokens, 3, places, loads, &in_groups), 0);
+		for (int i = 0; i < 3; i++)
+			assert_int_equal(places[i].ranks, cases[c].ranks);
+		assert_true(fmax(loads[0].work, loads[1].work) == cases[c].most);
+	}
+	struct wlb_rank_space wrong = {2, 2, 100, NAN};
+	struct wlb_placer *placer = wlb_placer_new(&wrong, length, NULL, &error);
+	assert_int_equal(wlb_placer_place(placer, tokens, 3, 1, &placement, &error), -1);
+	assert_string_equal(error.message, "key_work is nan: it must be finite and at least 0");
+	wlb_placer_free(placer);
 }
 
 static void lists_the_numbers_of_ranks(void **state)
@@ -308,6 +340,7 @@ int main(void)
 		cmocka_unit_test(sums_no_tokens_beyond_what_64_bits_hold),
 		cmocka_unit_test(weighs_with_the_callers_own_work),
 		cmocka_unit_test(exchanges_no_more_keys_than_there_is_memory_for),
+		cmocka_unit_test(equal_ranks_are_worth_their_keys),
 		cmocka_unit_test(lists_the_numbers_of_ranks),
 		cmocka_unit_test(chooses_ranks_by_length_as_megatron_core),
 		cmocka_unit_test(puts_the_longest_first_on_the_least_loaded),

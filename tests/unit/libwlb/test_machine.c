@@ -173,6 +173,37 @@ static void calls_inside_a_node_take_what_was_measured(void **state)
 	            fitted.node_link.latency_s + 1e9 / fitted.node_link.bytes_per_s, 1e-12);
 }
 
+/* Of the same bytes: in a node by its links; beyond it by the ports of the ranks that are on one. */
+static void keys_take_the_links_of_all_ranks_of_a_stage(void **state)
+{
+	(void)state;
+	static const struct {
+		struct wlb_layout layout;
+		double ports; /* 0: inside the node */
+	} cases[] = {{{1, 8, 1, 1}, 0.0},
+	             {{1, 2, 2, 2}, 0.0},
+	             {{1, 4, 2, 8}, 4.0},
+	             {{1, 2, 1, 8}, 8.0},
+	             {{8, 2, 1, 8}, 1.0}};
+	struct wlb_machine machine = h100();
+	struct wlb_model model = llama_7b();
+	double width = 2.0 * 4096.0, many = 1e9;
+	double copy_s = (2.0 * (wlb_machine_op_s(&machine, WLB_OP_GATHER_ROWS, many) -
+	                        wlb_machine_op_s(&machine, WLB_OP_GATHER_ROWS, 0.0)) +
+	                 wlb_machine_op_s(&machine, WLB_OP_ZERO, many) - wlb_machine_op_s(&machine, WLB_OP_ZERO, 0.0)) /
+	                many;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct wlb_layout *l = &cases[i].layout;
+		double elements = width / l->tp, bytes = 2.0 * elements;
+		double network = cases[i].ports * machine.network_link.bytes_per_s;
+		double bytes_per_s = cases[i].ports > 0.0 ? fmin(network, machine.node_link.bytes_per_s)
+		                                          : machine.node_link.bytes_per_s;
+		assert_near(wlb_machine_key_s(&machine, &model, l), 2.0 * bytes / bytes_per_s + elements * copy_s,
+		            1e-6);
+	}
+	assert_true(wlb_machine_key_s(&machine, &model, &(struct wlb_layout){8, 1, 4, 1}) == 0.0);
+}
+
 static void wrong_calls_are_refused(void **state)
 {
 	(void)state;
@@ -205,6 +236,7 @@ int main(void)
 		cmocka_unit_test(fields_of_a_measurement_are_checked),
 		cmocka_unit_test(links_between_switches_are_measured_or_derived),
 		cmocka_unit_test(calls_inside_a_node_take_what_was_measured),
+		cmocka_unit_test(keys_take_the_links_of_all_ranks_of_a_stage),
 		cmocka_unit_test(wrong_calls_are_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

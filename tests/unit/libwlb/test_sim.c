@@ -226,6 +226,39 @@ static void documents_have_ranks_of_all_replicas(void **state)
 	free_step(&all);
 }
 
+/* Long documents of two ranks each: their keys hold up these, and no others of the micro-batch. */
+static void keys_hold_up_the_ranks_of_their_document(void **state)
+{
+	(void)state;
+	static const struct {
+		int dp, longs, shorts;
+		double share;
+	} cases[] = {{2, 1, 30, 1.0}, {8, 1, 310, 0.25}, {8, 2, 300, 0.5}};
+	struct wlb_packed_span spans[320] = {{.micro_batch = 0}};
+	struct wlb_model model = llama_7b();
+	struct wlb_machine machine = h100();
+	double alone_s = 0.0;
+	machine.node_link.bytes_per_s = 1e10; /* no document is on more ranks than it must be */
+	for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
+		struct wlb_plan plan = plan_of(1, 1, 1, cases[c].dp, 1, 1);
+		int count = cases[c].longs + cases[c].shorts;
+		struct wlb_step step = {.spans = spans, .count = (size_t)count, .micro_batches = cases[c].dp};
+		struct wlb_sim_options options;
+		plan.dynamic_cp = cases[c].dp;
+		wlb_sim_options_init(&options, &plan);
+		wlb_cost_options_worker(&options.cost, &machine);
+		options.attention = WLB_SIM_DYNAMIC;
+		for (int i = 0; i < count; i++)
+			spans[i].span.tokens = i < cases[c].longs ? 6000 : 100;
+		struct wlb_sim_result result = simulate(&model, &machine, &options, &step);
+		alone_s = c == 0 ? result.time.cp_s : alone_s;
+		assert_true(alone_s > 0.0);
+		assert_near(result.time.cp_s, cases[c].share * alone_s, 0.05);
+		assert_true(result.time.cp_imbalance_s >= 0.0);
+		assert_near(sum_of_parts(&result.time), result.time.step_s, 1e-9);
+	}
+}
+
 /* A window of one document and one of four: within each the pairs of chunks are equal work. Those of both as one have a
  * chunk of the long document and a short one each. */
 static void each_window_of_a_micro_batch_is_cut_by_itself(void **state)
@@ -765,6 +798,7 @@ int main(void)
 		cmocka_unit_test(a_straggler_holds_up_its_stage),
 		cmocka_unit_test(sharding_decides_what_context_ranks_wait),
 		cmocka_unit_test(documents_have_ranks_of_all_replicas),
+		cmocka_unit_test(keys_hold_up_the_ranks_of_their_document),
 		cmocka_unit_test(each_window_of_a_micro_batch_is_cut_by_itself),
 		cmocka_unit_test(a_ring_hides_keys_and_values_beside_attention),
 		cmocka_unit_test(attention_servers_share_the_attention_of_the_step),

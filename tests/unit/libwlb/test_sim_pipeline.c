@@ -6,9 +6,11 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
+#include "libwlb/simulation/sim_pipeline.h"
 #include "tests/unit/libwlb/sim_cases.h"
 
 static void assert_near(double got, double expected)
@@ -144,6 +146,45 @@ static void no_step_is_shorter_than_its_largest_micro_batch(void **state)
 	assert_true(alone.time.imbalance_s > alone.time.compute_s);
 }
 
+/* One stage, two micro-batches, two ranks, of which one has the longer first pass and the other the longer second. */
+static void ranks_wait_for_those_of_their_documents_alone(void **state)
+{
+	(void)state;
+	static const struct {
+		int32_t first_lane[4]; /* [micro-batch, lane] */
+		double end_s;
+	} cases[] = {{{0, 1, 0, 1}, 4.0}, {{0, 0, 0, 1}, 6.0}, {{0, 1, 0, 0}, 6.0}, {{0, 0, 0, 0}, 6.0}};
+	struct wlb_pass order[4];
+	double forward_s[] = {3.0, 1.0, 1.0, 3.0}, zero[4] = {0.0}, ends_s[2][4], head_end_s[4], stage_end_s[2];
+	double last_s[2];
+	int64_t next;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		int32_t first_lane[4];
+		memcpy(first_lane, cases[i].first_lane, sizeof(first_lane));
+		struct wlb_sim_pipeline pipeline = {
+			.plan = plan_of(1, 1, 1, 1, 1, 2),
+			.lanes = 2,
+			.first_lane = first_lane,
+			.order = order,
+			.forward_s = forward_s,
+			.backward_s = zero,
+			.send_s = zero,
+			.head_s = zero,
+			.head_send_s = zero,
+			.head_end_s = head_end_s,
+			.forward_end_s = ends_s[0],
+			.backward_end_s = ends_s[1],
+			.stage_end_s = stage_end_s,
+			.last_start_s = &last_s[0],
+			.last_end_s = &last_s[1],
+			.next = &next,
+		};
+		wlb_sim_pipeline_order(&pipeline);
+		assert_near(wlb_sim_pipeline_run(&pipeline), cases[i].end_s);
+		assert_near(last_s[1], cases[i].end_s);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -151,6 +192,7 @@ int main(void)
 		cmocka_unit_test(timelines_of_random_steps_keep_the_rules),
 		cmocka_unit_test(sending_takes_time),
 		cmocka_unit_test(no_step_is_shorter_than_its_largest_micro_batch),
+		cmocka_unit_test(ranks_wait_for_those_of_their_documents_alone),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

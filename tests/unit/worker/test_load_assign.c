@@ -161,7 +161,7 @@ static int place_any_step(const struct wlb_document_time *time, unsigned *random
 	struct wlb_loader_options o = loads_options(WLB_STRATEGY_DYNAMIC, WLB_SHARDING_ADAPTIVE, window, windows, 1,
 	                                            rand_r(random) % 2 ? window : 0, layout);
 	int32_t ranks = layout.cp * layout.dp, reserved = wlb_loader_key_ranks(&o);
-	const struct wlb_rank_space space = {ranks, reserved, wlb_loader_rank_tokens(&o)};
+	const struct wlb_rank_space space = {ranks, reserved, wlb_loader_rank_tokens(&o), 0.0};
 	struct wlb_placement placement;
 	struct wlb_error error;
 	size_t count = 0;
