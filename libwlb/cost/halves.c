@@ -15,6 +15,7 @@ struct queues {
 	double device_s, link_s, waited_s;
 	double gather_s, reduce_s;
 	struct wlb_seconds attention; /* of all rows */
+	int exchanges;                /* of keys and values, before which attention of neither half begins */
 };
 
 static struct matrix matrix_of(const struct wlb_layer_cost *cost, double tokens, double in, double out)
@@ -43,37 +44,67 @@ static void await(struct queues *q, double end_s)
 /* The four matrices: of queries, keys and values, of attention's output, of gate and up, of down. */
 enum { QKV, OUTPUT, GATE_UP, DOWN, MATRICES };
 
-/* `begun`: the ends of the gathers of both halves of the layer's input, then of the next one's. */
-static void forward(struct queues *q, const struct matrix m[MATRICES], double begun[2], int is_again)
+/* What a forward pass has under way between two layers: the gathers of the halves of the layer's input, or of the
+ * second one, which is not begun, the sum that it is made of. */
+struct begun {
+	double rows_s[2], sum_s;
+	int is_summed;
+};
+
+/* Queries, keys and values of a half, whose rows are under way. Those of the second are gathered after the first's
+ * product. */
+static void queries_and_keys(struct queues *q, const struct matrix m[MATRICES], struct begun *begun, int half)
 {
+	await(q, begun->rows_s[half]);
+	q->device_s += m[QKV].forward_s;
+	if (half > 0 || begun->is_summed)
+		return;
+	await(q, begun->sum_s);
+	begun->rows_s[1] = start(q, q->gather_s);
+}
+
+/* Attention up to its output, whose second half's sum is under way as its first half's rows of the MLP's input are. */
+static struct begun attention_forward(struct queues *q, const struct matrix m[MATRICES], struct begun begun)
+{
+	double half_s = q->attention.forward / 2.0;
+	struct begun next = {0};
+	for (int half = 0; q->exchanges && half < 2; half++)
+		queries_and_keys(q, m, &begun, half);
 	for (int half = 0; half < 2; half++) {
-		await(q, begun[half]);
-		q->device_s += m[QKV].forward_s;
+		if (!q->exchanges)
+			queries_and_keys(q, m, &begun, half);
+		q->device_s += q->exchanges ? half_s : 0.0;
+		if (half > 0) {
+			await(q, next.sum_s);
+			next.rows_s[0] = start(q, q->gather_s);
+		}
+		q->device_s += (q->exchanges ? 0.0 : half_s) + m[OUTPUT].forward_s;
+		next.sum_s = start(q, q->reduce_s);
 	}
-	q->device_s += q->attention.forward / 2.0 + m[OUTPUT].forward_s;
-	double sum_s = start(q, q->reduce_s);
-	q->device_s += q->attention.forward / 2.0;
-	await(q, sum_s);
-	double rows_s = start(q, q->gather_s);
-	q->device_s += m[OUTPUT].forward_s;
-	sum_s = start(q, q->reduce_s);
-	await(q, rows_s);
+	return next;
+}
+
+/* Returns what is under way behind the layer; `is_again`: it ends before the last product. */
+static struct begun forward(struct queues *q, const struct matrix m[MATRICES], struct begun begun, int is_again)
+{
+	struct begun mlp = attention_forward(q, m, begun), next = {0};
+	await(q, mlp.rows_s[0]);
 	q->device_s += m[GATE_UP].forward_s;
-	await(q, sum_s);
-	rows_s = start(q, q->gather_s);
+	await(q, mlp.sum_s);
+	mlp.rows_s[1] = start(q, q->gather_s);
 	if (!is_again) {
 		q->device_s += m[DOWN].forward_s;
-		sum_s = start(q, q->reduce_s);
+		next.sum_s = start(q, q->reduce_s);
 	}
-	await(q, rows_s);
+	await(q, mlp.rows_s[1]);
 	q->device_s += m[GATE_UP].forward_s;
 	if (is_again)
-		return;
-	await(q, sum_s);
-	begun[0] = start(q, q->gather_s);
+		return next;
+	await(q, next.sum_s);
+	next.rows_s[0] = start(q, q->gather_s);
 	q->device_s += m[DOWN].forward_s;
-	await(q, start(q, q->reduce_s));
-	begun[1] = start(q, q->gather_s);
+	next.sum_s = start(q, q->reduce_s);
+	return next;
 }
 
 /* Starts the gathers of both halves of what a pass begins with. */
@@ -114,9 +145,9 @@ static void backward(struct queues *q, const struct matrix *first, const struct 
 /* Returns what the device waits in the forward pass of a layer between others. */
 static double forward_waits_s(struct queues q, const struct matrix m[MATRICES])
 {
-	double begun[2];
-	begin(&q, begun);
-	forward(&q, m, begun, 0);
+	struct begun begun = {.is_summed = 1};
+	begin(&q, begun.rows_s);
+	begun = forward(&q, m, begun, 0);
 	q.waited_s = 0.0;
 	forward(&q, m, begun, 0);
 	return q.waited_s;
@@ -130,8 +161,9 @@ static double backward_waits_s(struct queues q, const struct matrix m[MATRICES],
 	for (int layer = 0; layer < 2; layer++) {
 		q.waited_s = 0.0;
 		if (is_full) {
-			begin(&q, begun);
-			forward(&q, m, begun, 1);
+			struct begun again = {.is_summed = 1};
+			begin(&q, again.rows_s);
+			forward(&q, m, again, 1);
 			begin(&q, begun);
 		}
 		backward(&q, &m[GATE_UP], &m[DOWN], 0.0, begun, begun);
@@ -153,7 +185,10 @@ struct wlb_halved_rows wlb_layer_halved_rows(const struct wlb_layer_cost *cost, 
 		[GATE_UP] = matrix_of(cost, tokens, hidden, 2.0 * mlp),
 		[DOWN] = matrix_of(cost, tokens, mlp, hidden),
 	};
-	const struct queues idle = {.gather_s = gather_s, .reduce_s = reduce_s, .attention = attention};
+	const struct queues idle = {.gather_s = gather_s,
+	                            .reduce_s = reduce_s,
+	                            .attention = attention,
+	                            .exchanges = wlb_plan_document_ranks(cost->plan) > 1};
 	double backward_s = backward_waits_s(idle, m, 0);
 	return (struct wlb_halved_rows){
 		.exposed = {forward_waits_s(idle, m), backward_s},

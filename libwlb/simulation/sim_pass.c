@@ -134,7 +134,7 @@ static void add_parts(struct wlb_sim_time *time, const struct wlb_sim_load *l, c
                       int first, int has_head, double share)
 {
 	double ends_s = layers->all > 0.0 ? 2.0 * l->angles_s : 0.0;
-	double ends_tp_s = layers->all > 0.0 ? l->begin_tp.forward + l->begin_tp.backward : 0.0;
+	double ends_tp_s = layers->all > 0.0 ? l->ends_tp.forward + l->ends_tp.backward : 0.0;
 	if (first) {
 		ends_s += l->embedding.forward + l->embedding.backward;
 		ends_tp_s += l->embedding_tp.forward + l->embedding_tp.backward;
@@ -250,8 +250,8 @@ struct wlb_sim_chunk wlb_sim_time_passes(const struct wlb_sim *sim, const struct
 			layers.beyond * (slow * l->beyond_s + l->beyond_cp_s) + layers.again * l->ep.forward,
 	};
 	if (layers.all > 0.0) {
-		took.forward_s += slow * l->angles_s + l->begin_tp.forward;
-		took.backward_s += slow * l->angles_s + l->begin_tp.backward;
+		took.forward_s += slow * l->angles_s + l->ends_tp.forward;
+		took.backward_s += slow * l->angles_s + l->ends_tp.backward;
 	}
 	if (first) {
 		took.forward_s += slow * l->embedding.forward + l->embedding_tp.forward;

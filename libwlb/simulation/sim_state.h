@@ -19,8 +19,8 @@ struct wlb_sim_load {
 	double beyond_s, beyond_cp_s;     /* WLB_RECOMPUTE_FULL: the same for a layer beyond recompute_layers */
 	struct wlb_seconds head, head_tp; /* of the output head, on the last stage; of a share of it, on every stage */
 	struct wlb_seconds embedding, embedding_tp; /* on the first stage */
-	struct wlb_seconds
-		begin_tp;  /* of rows in halves, in a pass through a chunk with layers: what its first waits for */
+	struct wlb_seconds ends_tp; /* of rows in halves, in a pass through a chunk with layers: what its first waits
+	                               for, and the next chunk for its last */
 	double angles_s;   /* of the rotary embeddings, in a pass in either direction through a chunk with layers */
 	double send_bytes; /* between stages, one GPU */
 	double flops;      /* of the model, one forward pass, all ranks */

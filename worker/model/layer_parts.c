@@ -166,8 +166,23 @@ void wlb_norm_input(const struct wlb_layer_pass *l, int piece)
 		wlb_piece_norm(l, l->a->norm, l->a->rstd, NULL, l->a->input, NULL, l->w->input_norm, piece);
 }
 
-int wlb_attention_input_start(const struct wlb_layer_pass *l, int piece, struct wlb_error *error)
+int wlb_piece_output(const struct wlb_layer_pass *l, void *out, int piece, struct wlb_error *error)
 {
+	const struct wlb_layer_activations *a = l->a;
+	if (wlb_comm_wait(l->t->sums[piece], error) < 0)
+		return -1;
+	if (l->norms_after)
+		wlb_piece_add_norm(l, out, a->middle, a->mlp_given_rstd, a->mlp_given, l->w->mlp_norm, piece);
+	else if (!l->tp_is_1)
+		wlb_piece_add(l, out, a->middle, piece);
+	return 0;
+}
+
+int wlb_attention_input_start(const struct wlb_layer_pass *l, const struct wlb_layer_pass *before, int piece,
+                              struct wlb_error *error)
+{
+	if (before != NULL && wlb_piece_output(before, l->a->input, piece, error) < 0)
+		return -1;
 	wlb_norm_input(l, piece);
 	return gather_start(l, l->s->gathered, wlb_attention_input(l), piece, error);
 }

@@ -85,16 +85,21 @@ int wlb_input_backward(const struct wlb_layer_pass *l, void *d_residual, const v
 /* The input of attention, where it is a norm. */
 void wlb_norm_input(const struct wlb_layer_pass *l, int piece);
 
-/* Starts to gather a piece of attention's input. */
-int wlb_attention_input_start(const struct wlb_layer_pass *l, int piece, struct wlb_error *error);
+/* Of a piece, awaits what the MLP gave, and makes the layer's output of it. */
+int wlb_piece_output(const struct wlb_layer_pass *l, void *out, int piece, struct wlb_error *error);
+
+/* Starts to gather a piece of attention's input: the output of the layer `before`, unless that is NULL, is awaited. */
+int wlb_attention_input_start(const struct wlb_layer_pass *l, const struct wlb_layer_pass *before, int piece,
+                              struct wlb_error *error);
 
 /* Awaits a piece of what attention gave, and starts to gather one of the MLP's input. */
 int wlb_mlp_input_start(const struct wlb_layer_pass *l, int piece, struct wlb_error *error);
 
 /* -- attention.c -- */
 /* Attention up to its output: the sum of the last piece is left to await, and of a piece before it the rows of the
- * MLP's input. */
-int wlb_attention_forward(const struct wlb_layer_pass *l, struct wlb_error *error);
+ * MLP's input. Of the layer `before` the sum of the last piece is under way, and of a piece before it the rows of this
+ * layer's input; NULL: the input is there. */
+int wlb_attention_forward(const struct wlb_layer_pass *l, const struct wlb_layer_pass *before, struct wlb_error *error);
 
 /* d_residual: the gradient of `middle` in, of `input` out. */
 int wlb_attention_backward(const struct wlb_layer_pass *l, const struct wlb_layer_pass *next, void *d_residual,
@@ -111,6 +116,8 @@ void wlb_mlp_activate(const struct wlb_layer_pass *l, int piece);
 /* Of a piece, starts given = down(silu(gate) * up), with `middle` where no norm comes after and tp is 1. */
 int wlb_mlp_down(const struct wlb_layer_pass *l, void *given, int piece, struct wlb_error *error);
 
+/* The sum of the last piece is left to await (wlb_piece_output), and of a piece before it the rows of the input of
+ * `next`, unless that is NULL. */
 int wlb_mlp_forward(const struct wlb_layer_pass *l, const struct wlb_layer_pass *next, void *out,
                     struct wlb_error *error);
 
