@@ -93,6 +93,13 @@ struct wlb_seconds wlb_head_least_s(const struct wlb_layer_cost *cost, double to
 	return (struct wlb_seconds){product_s + loss.forward, 2.0 * product_s + loss.backward};
 }
 
+double wlb_optimizer_norm_s(const struct wlb_layer_cost *cost, double updated)
+{
+	if (wlb_machine_element_bytes(cost->machine) >= 4.0)
+		return updated * wlb_machine_op_element_s(cost->machine, WLB_OP_SUM_SQUARES);
+	return wlb_layer_memory_s(cost, updated * cost->options->gradient_bytes);
+}
+
 double wlb_optimizer_s(const struct wlb_layer_cost *cost, double updated, double held)
 {
 	const struct wlb_machine *machine = cost->machine;

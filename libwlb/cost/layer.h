@@ -82,4 +82,7 @@ double wlb_slowest_rank(const struct wlb_layer_cost *cost);
 /* Seconds of the optimizer's step, with the parameters that the rank updates and those whose gradients it holds. */
 double wlb_optimizer_s(const struct wlb_layer_cost *cost, double updated, double held);
 
+/* Of these, wlb-worker's seconds of the norm of the gradients, before the update of weights. */
+double wlb_optimizer_norm_s(const struct wlb_layer_cost *cost, double updated);
+
 #endif

@@ -109,7 +109,8 @@ double wlb_sim_optimizer_s(const struct wlb_sim *sim)
 		updated = fmax(updated, plan->zero_stage >= 1 ? shard : all);
 		held = fmax(held, plan->zero_stage >= 2 ? shard : all);
 	}
-	return wlb_slowest_rank(&sim->cost) * wlb_optimizer_s(&sim->cost, updated, held);
+	return wlb_slowest_rank(&sim->cost) * (wlb_sim_hides_update(sim) ? wlb_optimizer_norm_s(&sim->cost, updated)
+	                                                                 : wlb_optimizer_s(&sim->cost, updated, held));
 }
 
 double wlb_sim_exposed_s(double communication_s, double computation_s, double pieces)

@@ -111,6 +111,16 @@ void wlb_sim_set_served(struct wlb_sim *sim, const struct wlb_step *step);
 /* Sets `layers`, of every chunk. */
 void wlb_sim_set_layers(struct wlb_sim *sim);
 
+/* -- sim_buckets.c -- */
+/* Returns 1 where gradients are reduced, and weights updated and gathered, bucket by bucket beside computation. */
+int wlb_sim_hides_update(const struct wlb_sim *sim);
+
+/* Returns when the buckets of a chunk are reduced, where those before are at at_s. */
+double wlb_sim_buckets_reduced_s(const struct wlb_sim *sim, int32_t stage, int32_t chunk, double at_s);
+
+/* Seconds that a stage's first forward pass waits for the update and the gathering of its weights. */
+double wlb_sim_update_waits_s(const struct wlb_sim *sim, int32_t stage);
+
 /* Sets token_s: seconds that a token adds to a layer of a micro-batch, without attention. */
 void wlb_sim_set_token_s(struct wlb_sim *sim);
 
@@ -144,7 +154,8 @@ double wlb_sim_gather_weights_s(const struct wlb_sim *sim, int32_t stage, int32_
  * communication chunk"). */
 double wlb_sim_exposed_s(double communication_s, double computation_s, double pieces);
 
-/* Seconds of the optimizer on the stage that has the most parameters. */
+/* Seconds of the optimizer on the stage that has the most parameters; without the update of weights where it runs
+ * beside the next step. */
 double wlb_sim_optimizer_s(const struct wlb_sim *sim);
 
 #endif

@@ -137,6 +137,10 @@ static double reduced_s(const struct wlb_sim *sim, double pipelines_end_s)
 	for (int32_t s = 0; s < plan->layout.pp; s++) {
 		double at_s = sim->options.cost.overlap_gradients ? 0.0 : pipelines_end_s;
 		for (int32_t c = plan->interleave - 1; c >= 0 && !wlb_sim_shards_each_pass(sim); c--) {
+			if (wlb_sim_hides_update(sim)) {
+				at_s = wlb_sim_buckets_reduced_s(sim, s, c, at_s);
+				continue;
+			}
 			double takes_s = wlb_sim_reduce_s(sim, s, c);
 			double layers = (double)wlb_plan_layers(plan, &sim->model, s, c);
 			size_t q = (size_t)c * plan->layout.pp + s;
@@ -267,6 +271,15 @@ static double gather_s(const struct wlb_sim *sim)
 	return most_s;
 }
 
+/* Returns the same of weights that are updated and gathered bucket by bucket. */
+static double update_s(const struct wlb_sim *sim)
+{
+	double most_s = 0.0;
+	for (int32_t s = 0; s < sim->options.plan.layout.pp; s++)
+		most_s = fmax(most_s, wlb_sim_update_waits_s(sim, s));
+	return most_s;
+}
+
 /* Divides idle_s, the time that a mean GPU is idle in the pipelines, among its causes. A pipeline of equal passes would
  * be idle for equal_s, and for sending_s more because of its sends. The passes may be idle for less: the first
  * or last stage has more work than the mean one, and fills the time in which the others begin and end. */
@@ -295,11 +308,16 @@ int wlb_sim_step(struct wlb_sim *sim, const struct wlb_step *step, struct wlb_si
 	if (sim->options.slowdown != NULL)
 		run = run_replicas(sim, 1);
 	divide_idle(time, even.pipelines_end_s - sums.zero_s - busy_s, equal_s - busy_s, sending_s);
-	double weights_s = gather_s(sim);
+	double weights_s = wlb_sim_hides_update(sim) ? update_s(sim) : gather_s(sim);
 	time->optimizer_s = wlb_sim_optimizer_s(sim);
-	time->dp_s = even.reduced_s - even.pipelines_end_s + sums.zero_s + weights_s;
+	time->dp_s = even.reduced_s - even.pipelines_end_s + sums.zero_s;
 	time->straggler_s = run.reduced_s - even.reduced_s;
 	time->step_s = run.reduced_s + weights_s + time->optimizer_s;
+	/* Without replicas they are not gathered: what is waited for is the update. */
+	if (l->dp * l->cp > 1)
+		time->dp_s += weights_s;
+	else
+		time->optimizer_s += weights_s;
 	double scale = (double)l->dp * l->cp / ((double)sim->replicas * sim->ranks);
 	result->worst_replica = run.worst_replica;
 	result->flops *= scale;
