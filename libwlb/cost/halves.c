@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "libwlb/cost/layer_operations.h"
 #include "libwlb/cost/plan_sizes.h"
 
 /* Of one of the four matrices of a layer, [out, in]: its product and that for the gradient of its input, of half the
@@ -10,12 +11,19 @@ struct matrix {
 	double forward_s, d_x_s, d_w_s;
 };
 
+/* Elementwise operations of half the rows: backward, of both halves that are no norms. */
+struct elementwise {
+	struct wlb_seconds norm, rope, gated;
+	double sum_s; /* of the layer's input and what the MLP gave */
+};
+
 /* What work on the device's queue and calls on the links' have taken so far, and how long the device waited. */
 struct queues {
 	double device_s, link_s, waited_s;
 	double gather_s, reduce_s;
 	struct wlb_seconds attention; /* of all rows */
-	int exchanges;                /* of keys and values, before which attention of neither half begins */
+	struct elementwise op;
+	int exchanges; /* of keys and values, before which attention of neither half begins */
 };
 
 static struct matrix matrix_of(const struct wlb_layer_cost *cost, double tokens, double in, double out)
@@ -56,10 +64,11 @@ struct begun {
 static void queries_and_keys(struct queues *q, const struct matrix m[MATRICES], struct begun *begun, int half)
 {
 	await(q, begun->rows_s[half]);
-	q->device_s += m[QKV].forward_s;
+	q->device_s += m[QKV].forward_s + q->op.rope.forward;
 	if (half > 0 || begun->is_summed)
 		return;
 	await(q, begun->sum_s);
+	q->device_s += q->op.sum_s + q->op.norm.forward;
 	begun->rows_s[1] = start(q, q->gather_s);
 }
 
@@ -76,6 +85,7 @@ static struct begun attention_forward(struct queues *q, const struct matrix m[MA
 		q->device_s += q->exchanges ? half_s : 0.0;
 		if (half > 0) {
 			await(q, next.sum_s);
+			q->device_s += q->op.norm.forward;
 			next.rows_s[0] = start(q, q->gather_s);
 		}
 		q->device_s += (q->exchanges ? 0.0 : half_s) + m[OUTPUT].forward_s;
@@ -91,16 +101,19 @@ static struct begun forward(struct queues *q, const struct matrix m[MATRICES], s
 	await(q, mlp.rows_s[0]);
 	q->device_s += m[GATE_UP].forward_s;
 	await(q, mlp.sum_s);
+	q->device_s += q->op.norm.forward;
 	mlp.rows_s[1] = start(q, q->gather_s);
 	if (!is_again) {
-		q->device_s += m[DOWN].forward_s;
+		q->device_s += q->op.gated.forward + m[DOWN].forward_s;
 		next.sum_s = start(q, q->reduce_s);
 	}
 	await(q, mlp.rows_s[1]);
 	q->device_s += m[GATE_UP].forward_s;
 	if (is_again)
 		return next;
+	q->device_s += q->op.gated.forward;
 	await(q, next.sum_s);
+	q->device_s += q->op.sum_s + q->op.norm.forward;
 	next.rows_s[0] = start(q, q->gather_s);
 	q->device_s += m[DOWN].forward_s;
 	next.sum_s = start(q, q->reduce_s);
@@ -133,11 +146,13 @@ static void backward(struct queues *q, const struct matrix *first, const struct 
 		sums_s[half] = start(q, q->reduce_s);
 	}
 	await(q, sums_s[0]);
+	q->device_s += q->op.norm.backward;
 	if (next != NULL)
 		next[0] = start(q, q->gather_s);
 	await(q, rows_s);
 	q->device_s += first->d_w_s;
 	await(q, sums_s[1]);
+	q->device_s += q->op.norm.backward;
 	if (next != NULL)
 		next[1] = start(q, q->gather_s);
 }
@@ -166,10 +181,25 @@ static double backward_waits_s(struct queues q, const struct matrix m[MATRICES],
 			forward(&q, m, again, 1);
 			begin(&q, begun);
 		}
-		backward(&q, &m[GATE_UP], &m[DOWN], 0.0, begun, begun);
-		backward(&q, &m[QKV], &m[OUTPUT], q.attention.backward, begun, is_full ? NULL : begun);
+		backward(&q, &m[GATE_UP], &m[DOWN], q.op.gated.backward, begun, begun);
+		backward(&q, &m[QKV], &m[OUTPUT], q.attention.backward + q.op.rope.backward, begun,
+		         is_full ? NULL : begun);
 	}
 	return q.waited_s;
+}
+
+static struct elementwise elementwise_of(const struct wlb_layer_cost *cost, double tokens, double rotated, double mlp)
+{
+	double half = tokens / 2.0, share = half / cost->plan->layout.tp * (double)cost->model->hidden_size;
+	return (struct elementwise){
+		.norm = {wlb_layer_operation_s(cost, 1.0, share, 0.0, WLB_OP_RMSNORM_FORWARD),
+	                 wlb_layer_operation_s(cost, 1.0, share, 0.0, WLB_OP_RMSNORM_BACKWARD)},
+		.rope = {wlb_layer_operation_s(cost, 1.0, half * rotated, 0.0, WLB_OP_ROPE),
+	                 wlb_layer_operation_s(cost, 2.0, tokens * rotated, 0.0, WLB_OP_ROPE)},
+		.gated = {wlb_layer_operation_s(cost, 1.0, half * mlp, 0.0, WLB_OP_SWIGLU_FORWARD),
+	                  wlb_layer_operation_s(cost, 1.0, tokens * mlp, 0.0, WLB_OP_SWIGLU_BACKWARD)},
+		.sum_s = wlb_layer_operation_s(cost, 1.0, share, 0.0, WLB_OP_ADD),
+	};
 }
 
 struct wlb_halved_rows wlb_layer_halved_rows(const struct wlb_layer_cost *cost, double tokens, double gather_s,
@@ -178,9 +208,10 @@ struct wlb_halved_rows wlb_layer_halved_rows(const struct wlb_layer_cost *cost, 
 	const struct wlb_model *model = cost->model;
 	double tp = cost->plan->layout.tp, hidden = (double)model->hidden_size,
 	       mlp = (double)model->intermediate_size / tp,
-	       queries = (double)(model->num_attention_heads * model->head_dim) / tp;
+	       queries = (double)(model->num_attention_heads * model->head_dim) / tp,
+	       keys = wlb_plan_kv_width(cost->plan, model);
 	const struct matrix m[MATRICES] = {
-		[QKV] = matrix_of(cost, tokens, hidden, queries + 2.0 * wlb_plan_kv_width(cost->plan, model)),
+		[QKV] = matrix_of(cost, tokens, hidden, queries + 2.0 * keys),
 		[OUTPUT] = matrix_of(cost, tokens, queries, hidden),
 		[GATE_UP] = matrix_of(cost, tokens, hidden, 2.0 * mlp),
 		[DOWN] = matrix_of(cost, tokens, mlp, hidden),
@@ -188,6 +219,7 @@ struct wlb_halved_rows wlb_layer_halved_rows(const struct wlb_layer_cost *cost, 
 	const struct queues idle = {.gather_s = gather_s,
 	                            .reduce_s = reduce_s,
 	                            .attention = attention,
+	                            .op = elementwise_of(cost, tokens, queries + keys, mlp),
 	                            .exchanges = wlb_plan_document_ranks(cost->plan) > 1};
 	double backward_s = backward_waits_s(idle, m, 0);
 	return (struct wlb_halved_rows){
