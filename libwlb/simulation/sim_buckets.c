@@ -54,7 +54,8 @@ int wlb_sim_hides_update(const struct wlb_sim *sim)
 	return sim->options.cost.trainer == WLB_COST_WORKER && sim->options.cost.overlap_parameters;
 }
 
-double wlb_sim_buckets_reduced_s(const struct wlb_sim *sim, int32_t stage, int32_t chunk, double at_s)
+/* Returns when the buckets of a chunk are reduced, where those before are at at_s. */
+static double chunk_reduced_s(const struct wlb_sim *sim, int32_t stage, int32_t chunk, double at_s)
 {
 	const struct wlb_plan *plan = &sim->options.plan;
 	const struct wlb_sim_load *l = &sim->loads[(size_t)(plan->micro_batches - 1) * sim->replicas];
@@ -80,6 +81,14 @@ double wlb_sim_buckets_reduced_s(const struct wlb_sim *sim, int32_t stage, int32
 	return at_s;
 }
 
+double wlb_sim_buckets_reduced_s(const struct wlb_sim *sim, int32_t stage)
+{
+	double at_s = 0.0;
+	for (int32_t c = sim->options.plan.interleave - 1; c >= 0; c--)
+		at_s = chunk_reduced_s(sim, stage, c, at_s);
+	return at_s;
+}
+
 /* Seconds since the update began: until the queue of updates is through, the last gather has ended, and the forward
  * pass has come to the next bucket, and how long it waited. */
 struct update {
@@ -99,12 +108,14 @@ static void pass_bucket(const struct wlb_sim *sim, struct update *u, double elem
 	u->forward_s = fmax(u->forward_s, u->gathered_s) + needed_s;
 }
 
-double wlb_sim_update_waits_s(const struct wlb_sim *sim, int32_t stage)
+/* Returns how long a stage's first forward pass, which comes begins_s after the first stage's, waits for its weights.
+ */
+static double update_waits_s(const struct wlb_sim *sim, int32_t stage, double begins_s)
 {
 	const struct wlb_plan *plan = &sim->options.plan;
 	const struct wlb_sim_load *l = &sim->loads[0];
 	double layer_s = l->compute.forward + l->tp.forward + l->cp.forward;
-	struct update u = {0};
+	struct update u = {.forward_s = begins_s};
 	for (int32_t c = 0; c < plan->interleave; c++) {
 		const struct buckets b = buckets_of(sim, stage, c);
 		if (b.embedding > 0.0)
@@ -121,4 +132,25 @@ double wlb_sim_update_waits_s(const struct wlb_sim *sim, int32_t stage)
 			pass_bucket(sim, &u, b.head, 0.0);
 	}
 	return u.waited_s;
+}
+
+struct wlb_sim_bucket_waits wlb_sim_bucket_waits(const struct wlb_sim *sim)
+{
+	int32_t pp = sim->options.plan.layout.pp;
+	struct wlb_sim_bucket_waits waits = {0};
+	double begins_s = 0.0;
+	for (int32_t s = 0; s < pp; s++) {
+		double update_s = update_waits_s(sim, s, begins_s);
+		waits.update_s = fmax(waits.update_s, update_s);
+		waits.mean_s += update_s / pp;
+		/* Of a stage the first chunk ends last, and its gradient has been sent before reductions are awaited.
+		 */
+		double sent_s = sim->chunk_end_s[s];
+		if (s > 0)
+			sent_s += wlb_sim_send_s(sim, 0, s - 1, sim->loads[0].send_bytes);
+		if (!wlb_sim_shards_each_pass(sim))
+			waits.mean_s += fmax(0.0, wlb_sim_buckets_reduced_s(sim, s) - sent_s) / pp;
+		begins_s += wlb_sim_time_passes(sim, &sim->loads[0], s, 0, 1.0, NULL, 0.0).forward_s;
+	}
+	return waits;
 }

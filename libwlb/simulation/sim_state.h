@@ -115,11 +115,17 @@ void wlb_sim_set_layers(struct wlb_sim *sim);
 /* Returns 1 where gradients are reduced, and weights updated and gathered, bucket by bucket beside computation. */
 int wlb_sim_hides_update(const struct wlb_sim *sim);
 
-/* Returns when the buckets of a chunk are reduced, where those before are at at_s. */
-double wlb_sim_buckets_reduced_s(const struct wlb_sim *sim, int32_t stage, int32_t chunk, double at_s);
+/* Returns when the buckets of a stage are reduced. */
+double wlb_sim_buckets_reduced_s(const struct wlb_sim *sim, int32_t stage);
 
-/* Seconds that a stage's first forward pass waits for the update and the gathering of its weights. */
-double wlb_sim_update_waits_s(const struct wlb_sim *sim, int32_t stage);
+/* Seconds that nothing hides of a step's update, on the stage whose first forward pass waits longest for its weights,
+ * and of the update and the reductions on a mean GPU, which may wait while others still compute. */
+struct wlb_sim_bucket_waits {
+	double update_s, mean_s;
+};
+
+/* Of the step whose pipelines have run. */
+struct wlb_sim_bucket_waits wlb_sim_bucket_waits(const struct wlb_sim *sim);
 
 /* Sets token_s: seconds that a token adds to a layer of a micro-batch, without attention. */
 void wlb_sim_set_token_s(struct wlb_sim *sim);
