@@ -49,11 +49,6 @@ static double reduce_s(const struct wlb_sim *sim, double elements)
 /* Norms have next to no elements: their bucket takes the time of a call. */
 static const double norms_elements = 0.0;
 
-int wlb_sim_hides_update(const struct wlb_sim *sim)
-{
-	return sim->options.cost.trainer == WLB_COST_WORKER && sim->options.cost.overlap_parameters;
-}
-
 /* Returns when the buckets of a chunk are reduced, where those before are at at_s. */
 static double chunk_reduced_s(const struct wlb_sim *sim, int32_t stage, int32_t chunk, double at_s)
 {

@@ -95,6 +95,11 @@ double wlb_sim_gather_weights_s(const struct wlb_sim *sim, int32_t stage, int32_
 	return chunk_s(sim, bytes, wlb_machine_gather_s);
 }
 
+int wlb_sim_hides_update(const struct wlb_sim *sim)
+{
+	return sim->options.cost.trainer == WLB_COST_WORKER && sim->options.cost.overlap_parameters;
+}
+
 double wlb_sim_optimizer_s(const struct wlb_sim *sim)
 {
 	const struct wlb_plan *plan = &sim->options.plan;

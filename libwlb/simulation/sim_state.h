@@ -112,9 +112,6 @@ void wlb_sim_set_served(struct wlb_sim *sim, const struct wlb_step *step);
 void wlb_sim_set_layers(struct wlb_sim *sim);
 
 /* -- sim_buckets.c -- */
-/* Returns 1 where gradients are reduced, and weights updated and gathered, bucket by bucket beside computation. */
-int wlb_sim_hides_update(const struct wlb_sim *sim);
-
 /* Returns when the buckets of a stage are reduced. */
 double wlb_sim_buckets_reduced_s(const struct wlb_sim *sim, int32_t stage);
 
@@ -159,6 +156,9 @@ double wlb_sim_gather_weights_s(const struct wlb_sim *sim, int32_t stage, int32_
  * of computation_s: that of the first (or last) layer has nothing to run beside (NeMo: "exposes only one DP
  * communication chunk"). */
 double wlb_sim_exposed_s(double communication_s, double computation_s, double pieces);
+
+/* Returns 1 where gradients are reduced, and weights updated and gathered, bucket by bucket beside computation. */
+int wlb_sim_hides_update(const struct wlb_sim *sim);
 
 /* Seconds of the optimizer on the stage that has the most parameters; without the update of weights where it runs
  * beside the next step. */
