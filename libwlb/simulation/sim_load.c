@@ -192,7 +192,10 @@ static void add_ends_tp(const struct wlb_sim *sim, struct wlb_sim_load *load, do
 		/* Of two pieces of the embedding, one's sum or gather runs beside the other's operation. */
 		struct wlb_seconds half = {load->embedding.forward / 2.0, load->embedding.backward / 2.0};
 		load->embedding_tp.forward = piece.reduce + (pieces - 1.0) * fmax(0.0, piece.reduce - half.forward);
-		load->embedding_tp.backward = piece.gather + (pieces - 1.0) * fmax(0.0, piece.gather - half.backward);
+		load->embedding_tp.backward = (pieces - 1.0) * fmax(0.0, piece.gather - half.backward);
+		/* The first layer begins that of the first of two, unless rows are scaled between. */
+		if (pieces == 1.0 || wlb_family(sim->model.family)->scales_embedding)
+			load->embedding_tp.backward += piece.gather;
 		load->head_tp = wlb_head_waits_s(&sim->cost, head_pieces, tokens, head.gather, head.reduce);
 	}
 	/* Three numbers of a row from each rank, of four bytes or, as elements, of eight. */

@@ -287,13 +287,15 @@ static int attend_and_output_backward(const struct wlb_layer_pass *l, const void
 	return wlb_cp_reduce_scatter_await(l->t, d_own.k, d_own.stride, s->d_kv_all, l->batch, error);
 }
 
-/* Of a piece, d_residual becomes the gradient of `input`; starts that of the layer before. */
+/* Of a piece, d_residual becomes the gradient of `input`; starts that of the layer before, or of the embedding. */
 static int attention_input_backward(const struct wlb_layer_pass *l, const struct wlb_layer_pass *next, void *d_residual,
                                     int piece, struct wlb_error *error)
 {
 	if (wlb_input_backward(l, d_residual, l->a->input, l->a->rstd, l->w->input_norm, piece, error) < 0)
 		return -1;
-	return next != NULL ? wlb_mlp_gradient_start(next, d_residual, piece, error) : 0;
+	if (next != NULL)
+		return wlb_mlp_gradient_start(next, d_residual, piece, error);
+	return l->feeds_embedding ? wlb_embedding_gradient_start(l, d_residual, piece, error) : 0;
 }
 
 int wlb_attention_backward(const struct wlb_layer_pass *l, const struct wlb_layer_pass *next, void *d_residual,

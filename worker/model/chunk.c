@@ -47,22 +47,23 @@ static int embed(struct wlb_transformer *t, void *out, const struct wlb_micro_ba
 	return 0;
 }
 
-/* d_out[n / tp, h] is the gradient of `out`. B is gathered beside the sums of A. */
+/* d_out[n / tp, h] is the gradient of `out`, which the first layer has begun to gather, unless rows are scaled. B is
+ * gathered beside the sums of A. */
 static int embed_backward(struct wlb_transformer *t, void *d_out, const struct wlb_micro_batch *batch,
                           struct wlb_error *error)
 {
 	const struct wlb_parameters *p = t->parameters;
 	const struct wlb_tp_pieces pieces = wlb_tp_pieces_of(batch);
-	void *all = wlb_tp_rows(t, t->scratch.gathered, d_out);
-	struct wlb_comm_request *gathers[2];
+	void *all = wlb_tp_rows(t, t->scratch.addend, d_out);
 	scale_rows(t, d_out, batch->rows);
-	for (int i = 0; i < pieces.count; i++)
-		if (wlb_tp_all_gather_start(t, all, d_out, pieces.piece[i], &gathers[i], error) < 0)
+	for (int i = 0; !t->has_begun && i < pieces.count; i++)
+		if (wlb_tp_all_gather_start(t, all, d_out, pieces.piece[i], &t->rows[i], error) < 0)
 			return -1;
+	t->has_begun = 0;
 	for (int i = 0; i < pieces.count; i++) {
 		struct wlb_tp_piece piece = pieces.piece[i];
 		const void *rows = wlb_element(t->device->compute, all, piece.first * p->shape.hidden_size);
-		if (wlb_comm_wait(gathers[i], error) < 0)
+		if (wlb_comm_wait(t->rows[i], error) < 0)
 			return -1;
 		t->device->ops->embedding_backward(t->device, wlb_gradient_to_add(p, p->embedding), rows,
 		                                   batch->ids + piece.first, piece.count, p->shape.hidden_size,

@@ -51,7 +51,7 @@
  *             the last, or before FULL); y A, B; the sum of that of y A, B; the gradient of middle A, B; cp: keys and
  *             values, where SELECTIVE gathers them again; tp: x A, B; cp: the sum of those of keys and values; tp: the
  *             products of the norms of all heads; the sum of the gradient of x A, B; the gradient of the output of the
- *             layer before A, B
+ *             layer before, or of the embedding, A, B
  */
 #include "worker/model/layer.h"
 
@@ -118,6 +118,6 @@ int wlb_layer_backward(struct wlb_transformer *t, const struct wlb_layer *layer,
 	if (wlb_attention_backward(&l, begins ? &following : NULL, d_residual, error) < 0)
 		return -1;
 	wlb_pass_progress(t);
-	t->has_begun = begins;
+	t->has_begun = begins || l.feeds_embedding;
 	return 0;
 }

@@ -13,9 +13,10 @@ int wlb_layer_forward(struct wlb_transformer *transformer, const struct wlb_laye
                       const struct wlb_micro_batch *batch, struct wlb_error *error);
 
 /* d_residual[n / tp, h]: the gradient of the layer's output is replaced by that of its input, which is on its way
- * likewise where `next`, the layer before, recomputes less than the whole layer. Adds to the gradients of the layer's
- * parameters, and to that of the last norm of `next` where it has one after its MLP. What the forward pass did not keep
- * is computed again by the same operations from the same inputs, so that recomputation changes no bit. */
+ * likewise where `next`, the layer before, recomputes less than the whole layer, or where it is the embedding's. Adds
+ * to the gradients of the layer's parameters, and to that of the last norm of `next` where it has one after its MLP.
+ * What the forward pass did not keep is computed again by the same operations from the same inputs, so that
+ * recomputation changes no bit. */
 int wlb_layer_backward(struct wlb_transformer *transformer, const struct wlb_layer *layer, const struct wlb_layer *next,
                        void *d_residual, const struct wlb_micro_batch *batch, struct wlb_error *error);
 

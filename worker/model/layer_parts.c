@@ -31,6 +31,8 @@ struct wlb_layer_pass wlb_layer_pass_of(struct wlb_transformer *t, const struct 
 		.norms_before = w->input_norm >= 0,
 		.norms_after = w->attention_norm >= 0,
 		.gelu_gate = wlb_family(p->shape.family)->gelu_gate,
+		.feeds_embedding = w == p->chunks[0].tensors && p->chunks[0].has_embedding &&
+	                           !wlb_family(p->shape.family)->scales_embedding,
 	};
 }
 
@@ -146,6 +148,12 @@ int wlb_attention_gradient_start(const struct wlb_layer_pass *l, void *d_residua
 int wlb_mlp_gradient_start(const struct wlb_layer_pass *l, void *d_residual, int piece, struct wlb_error *error)
 {
 	return given_backward(l, d_residual, l->a->mlp_given, l->a->mlp_given_rstd, l->w->mlp_norm, piece, error);
+}
+
+int wlb_embedding_gradient_start(const struct wlb_layer_pass *l, const void *d_residual, int piece,
+                                 struct wlb_error *error)
+{
+	return gather_start(l, l->s->addend, d_residual, piece, error);
 }
 
 int wlb_input_backward(const struct wlb_layer_pass *l, void *d_residual, const void *x, const void *rstd, int tensor,

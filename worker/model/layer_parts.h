@@ -27,6 +27,7 @@ struct wlb_layer_pass {
 	int keys_first; /* keys and values are gathered while the queries are computed */
 	int norms_before, norms_after;
 	int gelu_gate;
+	int feeds_embedding; /* the gradient of the layer's input is that of the embedding's rows, as it is */
 };
 
 static inline int wlb_last_piece(const struct wlb_layer_pass *l)
@@ -77,6 +78,10 @@ void *wlb_given_gradient(const struct wlb_layer_pass *l, void *d_residual);
 /* Starts to gather a piece of that of attention, and of the MLP. */
 int wlb_attention_gradient_start(const struct wlb_layer_pass *l, void *d_residual, int piece, struct wlb_error *error);
 int wlb_mlp_gradient_start(const struct wlb_layer_pass *l, void *d_residual, int piece, struct wlb_error *error);
+
+/* Starts to gather a piece of that of the embedding's rows. */
+int wlb_embedding_gradient_start(const struct wlb_layer_pass *l, const void *d_residual, int piece,
+                                 struct wlb_error *error);
 
 /* Awaits a piece of the gradient of the input of attention or MLP, in d_norm, and adds that of `x` to d_residual. */
 int wlb_input_backward(const struct wlb_layer_pass *l, void *d_residual, const void *x, const void *rstd, int tensor,
