@@ -18,8 +18,7 @@ static const struct wlb_seconds fused_logit_bytes = {2.0, 4.0};
  * (2) and read twice (4), and the result is read and written (4). */
 static const struct wlb_seconds split_logit_bytes = {8.0, 10.0};
 
-/* Returns how many products the head's product is divided into: wlb-worker never has the logits of many rows. */
-static double logit_chunks(const struct wlb_layer_cost *cost, double tokens)
+double wlb_head_parts(const struct wlb_layer_cost *cost, double tokens)
 {
 	if (!wlb_layer_is_worker(cost))
 		return 1.0;
@@ -51,7 +50,7 @@ struct wlb_seconds wlb_head_s(const struct wlb_layer_cost *cost, double tokens)
 	double vocabulary = (double)cost->model->vocab_size / cost->plan->layout.tp;
 	if (tokens <= 0.0)
 		return (struct wlb_seconds){0};
-	double chunks = logit_chunks(cost, tokens);
+	double chunks = wlb_head_parts(cost, tokens);
 	struct wlb_seconds norm = wlb_layer_norm_s(cost, tokens);
 	struct wlb_seconds loss = loss_s(cost, tokens * vocabulary, chunks);
 	double hidden = (double)cost->model->hidden_size, rows = tokens / chunks;
@@ -60,6 +59,22 @@ struct wlb_seconds wlb_head_s(const struct wlb_layer_cost *cost, double tokens)
 	return (struct wlb_seconds){
 		chunks * wlb_machine_gemm_s(cost->machine, rows, hidden, vocabulary) + loss.forward + norm.forward,
 		chunks * backward_s + loss.backward + norm.backward,
+	};
+}
+
+struct wlb_seconds wlb_head_waits_s(const struct wlb_layer_cost *cost, double pieces, double tokens, double gather_s,
+                                    double reduce_s)
+{
+	if (tokens <= 0.0)
+		return (struct wlb_seconds){0};
+	double parts = wlb_head_parts(cost, tokens), rows = tokens / parts;
+	double hidden = (double)cost->model->hidden_size,
+	       vocabulary = (double)cost->model->vocab_size / cost->plan->layout.tp;
+	double logits_s = parts * wlb_machine_gemm_s(cost->machine, rows, hidden, vocabulary);
+	double d_w_s = wlb_machine_gemm_s(cost->machine, vocabulary, rows, hidden);
+	return (struct wlb_seconds){
+		gather_s + (pieces - 1.0) * fmax(0.0, gather_s - logits_s),
+		fmax(0.0, reduce_s - d_w_s) + (pieces - 1.0) * fmax(0.0, reduce_s - d_w_s - logits_s),
 	};
 }
 
@@ -82,6 +97,13 @@ struct wlb_seconds wlb_head_least_s(const struct wlb_layer_cost *cost, double to
 	double product_s = 2.0 * elements * (double)cost->model->hidden_size / wlb_machine_gemm_most(cost->machine);
 	struct wlb_seconds loss = loss_s(cost, elements, 0.0);
 	return (struct wlb_seconds){product_s + loss.forward, 2.0 * product_s + loss.backward};
+}
+
+double wlb_optimizer_norm_s(const struct wlb_layer_cost *cost, double updated)
+{
+	if (wlb_machine_element_bytes(cost->machine) >= 4.0)
+		return updated * wlb_machine_op_element_s(cost->machine, WLB_OP_SUM_SQUARES);
+	return wlb_layer_memory_s(cost, updated * cost->options->gradient_bytes);
 }
 
 double wlb_optimizer_s(const struct wlb_layer_cost *cost, double updated, double held)

@@ -59,6 +59,15 @@ struct wlb_seconds wlb_layer_attention_s(const struct wlb_layer_cost *cost, doub
 struct wlb_seconds wlb_head_s(const struct wlb_layer_cost *cost, double tokens);
 struct wlb_seconds wlb_embedding_s(const struct wlb_layer_cost *cost, double tokens);
 
+/* Returns of how many parts of so many tokens wlb-worker has the logits one after the other; 1 with other trainers. */
+double wlb_head_parts(const struct wlb_layer_cost *cost, double tokens);
+
+/* Seconds of tensor-parallel communication of wlb-worker's head that nothing hides, where its rows are in so many
+ * pieces of these tokens: gather_s and reduce_s are of one, of whose last part the gradient of the matrix is computed
+ * beside its sum. Of two, one's calls run beside the other's products (worker/model/head.c). */
+struct wlb_seconds wlb_head_waits_s(const struct wlb_layer_cost *cost, double pieces, double tokens, double gather_s,
+                                    double reduce_s);
+
 /* Lower bounds of the time of the products and elementwise operations of one layer, and of the head, that hold for
  * every number of micro-batches that the tokens are in. */
 struct wlb_seconds wlb_layer_least_s(const struct wlb_layer_cost *cost, double tokens);
@@ -72,5 +81,8 @@ double wlb_slowest_rank(const struct wlb_layer_cost *cost);
 
 /* Seconds of the optimizer's step, with the parameters that the rank updates and those whose gradients it holds. */
 double wlb_optimizer_s(const struct wlb_layer_cost *cost, double updated, double held);
+
+/* Of these, wlb-worker's seconds of the norm of the gradients, before the update of weights. */
+double wlb_optimizer_norm_s(const struct wlb_layer_cost *cost, double updated);
 
 #endif

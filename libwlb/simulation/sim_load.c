@@ -166,10 +166,10 @@ static void add_halved_tp(const struct wlb_sim *sim, struct wlb_sim_load *load, 
 	struct wlb_halved_rows halved =
 		wlb_layer_halved_rows(&sim->cost, rank_tokens, half.gather, half.reduce, load->attention);
 	load->tp = halved.exposed;
-	load->begin_tp = (struct wlb_seconds){half.gather, half.gather};
+	load->ends_tp = (struct wlb_seconds){half.gather + half.reduce, half.gather};
 	if (sim->options.plan.recompute == WLB_RECOMPUTE_FULL) {
 		load->tp_recompute_s = halved.again_s;
-		load->begin_tp.backward = 0.0; /* in again_s */
+		load->ends_tp.backward = 0.0; /* in again_s */
 	}
 }
 
@@ -195,6 +195,38 @@ struct wlb_seconds wlb_sim_worker_keys_s(const struct wlb_sim *sim, double rank_
 		order_s + exposed_s(keys->gather_s, wlb_layer_queries_s(&sim->cost, rank_tokens), hidden.forward),
 		order_s + wlb_machine_op_s(&sim->machine, WLB_OP_ZERO, elements) +
 			exposed_s(keys->reduce_s, wlb_layer_output_d_w_s(&sim->cost, rank_tokens), hidden.backward)};
+}
+
+/* Sets the tensor-parallel collectives of head and embedding, whose rows are in so many pieces. Programs other than
+ * wlb-worker gather the head's input once more in the backward pass, and have no product of their size beside them. */
+static void add_ends_tp(const struct wlb_sim *sim, struct wlb_sim_load *load, double rank_tokens, double pieces)
+{
+	const struct wlb_plan *plan = &sim->options.plan;
+	double element = wlb_machine_element_bytes(&sim->machine), tp = (double)plan->layout.tp;
+	double head_pieces = plan->shared_head ? 1.0 : pieces; /* a share is in one half, or nearly */
+	double tokens = head_tokens(sim, rank_tokens) / head_pieces;
+	struct collectives head = tp_collectives_s(sim, tokens, element);
+	struct collectives piece = tp_collectives_s(sim, rank_tokens / pieces, element);
+	load->embedding_tp = (struct wlb_seconds){pieces * piece.reduce, pieces * piece.gather};
+	load->head_tp = (struct wlb_seconds){head.gather, head.gather + head.reduce};
+	if (sim->options.cost.trainer != WLB_COST_WORKER)
+		return;
+	load->head_tp = (struct wlb_seconds){head_pieces * head.gather, head_pieces * head.reduce};
+	if (!sim->machine.blocking_messages) {
+		/* Of two pieces of the embedding, one's sum or gather runs beside the other's operation. */
+		struct wlb_seconds half = {load->embedding.forward / 2.0, load->embedding.backward / 2.0};
+		load->embedding_tp.forward = piece.reduce + (pieces - 1.0) * fmax(0.0, piece.reduce - half.forward);
+		load->embedding_tp.backward = (pieces - 1.0) * fmax(0.0, piece.gather - half.backward);
+		/* The first layer begins that of the first of two, unless rows are scaled between. */
+		if (pieces == 1.0 || wlb_family(sim->model.family)->scales_embedding)
+			load->embedding_tp.backward += piece.gather;
+		load->head_tp = wlb_head_waits_s(&sim->cost, head_pieces, tokens, head.gather, head.reduce);
+	}
+	/* Three numbers of a row from each rank, of four bytes or, as elements, of eight. */
+	double parts = wlb_head_parts(&sim->cost, tokens), bytes = 3.0 * tp * tokens / parts * fmax(element, 4.0);
+	load->head_tp.forward +=
+		head_pieces * parts *
+		wlb_machine_gather_s(&sim->machine, plan->layout.tp, sim->tp_on_node, sim->tp_crosses, bytes);
 }
 
 /* Communication of one layer: tensor parallelism gathers and scatters before and after attention and MLP, and gathers
@@ -228,12 +260,7 @@ static void add_communication(const struct wlb_sim *sim, struct wlb_sim_load *lo
 	load->beyond_cp_s = worker ? load->cp.forward : 0.0;
 	if (wlb_sim_recomputes_keys(sim))
 		load->cp_recompute_s = load->cp.forward;
-	/* These have no product of their size beside them. */
-	double head_pieces = sim->options.plan.shared_head ? 1.0 : pieces; /* a share is in one half, or nearly */
-	struct collectives head = tp_collectives_s(sim, head_tokens(sim, rank_tokens) / head_pieces, element);
-	struct collectives piece = tp_collectives_s(sim, rank_tokens / pieces, element);
-	load->head_tp = (struct wlb_seconds){head_pieces * head.gather, head_pieces * (head.gather + head.reduce)};
-	load->embedding_tp = (struct wlb_seconds){pieces * piece.reduce, pieces * piece.gather};
+	add_ends_tp(sim, load, rank_tokens, pieces);
 	load->send_bytes = rank_tokens * (double)sim->model.hidden_size * element / l->tp;
 }
 

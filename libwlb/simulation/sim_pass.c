@@ -95,6 +95,11 @@ double wlb_sim_gather_weights_s(const struct wlb_sim *sim, int32_t stage, int32_
 	return chunk_s(sim, bytes, wlb_machine_gather_s);
 }
 
+int wlb_sim_hides_update(const struct wlb_sim *sim)
+{
+	return sim->options.cost.trainer == WLB_COST_WORKER && sim->options.cost.overlap_parameters;
+}
+
 double wlb_sim_optimizer_s(const struct wlb_sim *sim)
 {
 	const struct wlb_plan *plan = &sim->options.plan;
@@ -109,7 +114,8 @@ double wlb_sim_optimizer_s(const struct wlb_sim *sim)
 		updated = fmax(updated, plan->zero_stage >= 1 ? shard : all);
 		held = fmax(held, plan->zero_stage >= 2 ? shard : all);
 	}
-	return wlb_slowest_rank(&sim->cost) * wlb_optimizer_s(&sim->cost, updated, held);
+	return wlb_slowest_rank(&sim->cost) * (wlb_sim_hides_update(sim) ? wlb_optimizer_norm_s(&sim->cost, updated)
+	                                                                 : wlb_optimizer_s(&sim->cost, updated, held));
 }
 
 double wlb_sim_exposed_s(double communication_s, double computation_s, double pieces)
@@ -136,7 +142,7 @@ static void add_parts(struct wlb_sim_time *time, const struct wlb_sim_load *l, c
                       int first, int has_head, double share)
 {
 	double ends_s = layers->all > 0.0 ? 2.0 * l->angles_s : 0.0;
-	double ends_tp_s = layers->all > 0.0 ? l->begin_tp.forward + l->begin_tp.backward : 0.0;
+	double ends_tp_s = layers->all > 0.0 ? l->ends_tp.forward + l->ends_tp.backward : 0.0;
 	if (first) {
 		ends_s += l->embedding.forward + l->embedding.backward;
 		ends_tp_s += l->embedding_tp.forward + l->embedding_tp.backward;
@@ -252,8 +258,8 @@ struct wlb_sim_chunk wlb_sim_time_passes(const struct wlb_sim *sim, const struct
 			layers.beyond * (slow * l->beyond_s + l->beyond_cp_s) + layers.again * l->ep.forward,
 	};
 	if (layers.all > 0.0) {
-		took.forward_s += slow * l->angles_s + l->begin_tp.forward;
-		took.backward_s += slow * l->angles_s + l->begin_tp.backward;
+		took.forward_s += slow * l->angles_s + l->ends_tp.forward;
+		took.backward_s += slow * l->angles_s + l->ends_tp.backward;
 	}
 	if (first) {
 		took.forward_s += slow * l->embedding.forward + l->embedding_tp.forward;

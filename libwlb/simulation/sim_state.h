@@ -19,8 +19,8 @@ struct wlb_sim_load {
 	double beyond_s, beyond_cp_s;     /* WLB_RECOMPUTE_FULL: the same for a layer beyond recompute_layers */
 	struct wlb_seconds head, head_tp; /* of the output head, on the last stage; of a share of it, on every stage */
 	struct wlb_seconds embedding, embedding_tp; /* on the first stage */
-	struct wlb_seconds
-		begin_tp;  /* of rows in halves, in a pass through a chunk with layers: what its first waits for */
+	struct wlb_seconds ends_tp; /* of rows in halves, in a pass through a chunk with layers: what its first waits
+	                               for, and the next chunk for its last */
 	double angles_s;   /* of the rotary embeddings, in a pass in either direction through a chunk with layers */
 	double send_bytes; /* between stages, one GPU */
 	double flops;      /* of the model, one forward pass, all ranks */
@@ -136,6 +136,19 @@ void wlb_sim_set_served(struct wlb_sim *sim, const struct wlb_step *step);
 /* Sets `layers`, of every chunk. */
 void wlb_sim_set_layers(struct wlb_sim *sim);
 
+/* -- sim_buckets.c -- */
+/* Returns when the buckets of a stage are reduced. */
+double wlb_sim_buckets_reduced_s(const struct wlb_sim *sim, int32_t stage);
+
+/* Seconds that nothing hides of a step's update, on the stage whose first forward pass waits longest for its weights,
+ * and of the update and the reductions on a mean GPU, which may wait while others still compute. */
+struct wlb_sim_bucket_waits {
+	double update_s, mean_s;
+};
+
+/* Of the step whose pipelines have run. */
+struct wlb_sim_bucket_waits wlb_sim_bucket_waits(const struct wlb_sim *sim);
+
 /* Sets token_s: seconds that a token adds to a layer of a micro-batch, without attention. */
 void wlb_sim_set_token_s(struct wlb_sim *sim);
 
@@ -169,7 +182,11 @@ double wlb_sim_gather_weights_s(const struct wlb_sim *sim, int32_t stage, int32_
  * communication chunk"). */
 double wlb_sim_exposed_s(double communication_s, double computation_s, double pieces);
 
-/* Seconds of the optimizer on the stage that has the most parameters. */
+/* Returns 1 where gradients are reduced, and weights updated and gathered, bucket by bucket beside computation. */
+int wlb_sim_hides_update(const struct wlb_sim *sim);
+
+/* Seconds of the optimizer on the stage that has the most parameters; without the update of weights where it runs
+ * beside the next step. */
 double wlb_sim_optimizer_s(const struct wlb_sim *sim);
 
 #endif

@@ -172,9 +172,13 @@ static double reduced_s(const struct wlb_sim *sim, double pipelines_end_s)
 {
 	const struct wlb_plan *plan = &sim->options.plan;
 	double all_s = pipelines_end_s;
-	for (int32_t s = 0; s < plan->layout.pp; s++) {
+	for (int32_t s = 0; s < plan->layout.pp && !wlb_sim_shards_each_pass(sim); s++) {
 		double at_s = sim->options.cost.overlap_gradients ? 0.0 : pipelines_end_s;
-		for (int32_t c = plan->interleave - 1; c >= 0 && !wlb_sim_shards_each_pass(sim); c--) {
+		if (wlb_sim_hides_update(sim)) {
+			all_s = fmax(all_s, wlb_sim_buckets_reduced_s(sim, s));
+			continue;
+		}
+		for (int32_t c = plan->interleave - 1; c >= 0; c--) {
 			double takes_s = wlb_sim_reduce_s(sim, s, c);
 			double layers = (double)wlb_plan_layers(plan, &sim->model, s, c);
 			size_t q = (size_t)c * plan->layout.pp + s;
@@ -189,6 +193,7 @@ static double reduced_s(const struct wlb_sim *sim, double pipelines_end_s)
 struct run {
 	double pipelines_end_s; /* of the replica that ends last */
 	double reduced_s;
+	struct wlb_sim_bucket_waits waits; /* with wlb_sim_hides_update */
 	int32_t worst_replica;
 };
 
@@ -218,6 +223,8 @@ static struct run run_replicas(struct wlb_sim *sim, int with_slowdown)
 		}
 	}
 	run.reduced_s = reduced_s(sim, run.pipelines_end_s) + wlb_sim_sum_heads_s(sim);
+	if (wlb_sim_hides_update(sim))
+		run.waits = wlb_sim_bucket_waits(sim);
 	return run;
 }
 
@@ -317,6 +324,24 @@ static void divide_idle(struct wlb_sim_time *time, double idle_s, double equal_s
 	time->imbalance_s = idle_s - time->bubble_s - time->pp_s;
 }
 
+/* Sets what the communication of replicas adds to the step, of which weights_s are of weights, where the pipelines have
+ * run so. Without replicas wlb-worker waits for the update alone. Where a mean GPU waits for less of it, since others
+ * still compute or do not yet, it waits for these. */
+static void set_replicas(const struct wlb_sim *sim, const struct run *run, double zero_s, double weights_s,
+                         struct wlb_sim_time *time)
+{
+	const struct wlb_layout *l = &sim->options.plan.layout;
+	double added_s = run->reduced_s - run->pipelines_end_s + weights_s;
+	double waited_s = wlb_sim_hides_update(sim) ? fmin(added_s, run->waits.mean_s) : added_s;
+	time->optimizer_s = wlb_sim_optimizer_s(sim);
+	time->dp_s = zero_s;
+	if (wlb_sim_hides_update(sim) && l->dp * l->cp == 1)
+		time->optimizer_s += waited_s;
+	else
+		time->dp_s += waited_s;
+	time->bubble_s += added_s - waited_s;
+}
+
 int wlb_sim_step(struct wlb_sim *sim, const struct wlb_step *step, struct wlb_sim_result *result,
                  struct wlb_error *error)
 {
@@ -334,11 +359,10 @@ int wlb_sim_step(struct wlb_sim *sim, const struct wlb_step *step, struct wlb_si
 	if (sim->options.slowdown != NULL)
 		run = run_replicas(sim, 1);
 	divide_idle(time, even.pipelines_end_s - sums.zero_s - busy_s, equal_s - busy_s, sending_s);
-	double weights_s = gather_s(sim);
-	time->optimizer_s = wlb_sim_optimizer_s(sim);
-	time->dp_s = even.reduced_s - even.pipelines_end_s + sums.zero_s + weights_s;
+	double weights_s = wlb_sim_hides_update(sim) ? even.waits.update_s : gather_s(sim);
+	set_replicas(sim, &even, sums.zero_s, weights_s, time);
 	time->straggler_s = run.reduced_s - even.reduced_s;
-	time->step_s = run.reduced_s + weights_s + time->optimizer_s;
+	time->step_s = run.reduced_s + weights_s + wlb_sim_optimizer_s(sim);
 	double scale = (double)l->dp * l->cp / ((double)sim->replicas * sim->ranks);
 	result->worst_replica = run.worst_replica;
 	result->flops *= scale;

@@ -331,7 +331,11 @@ static void adamw(struct wlb_device *device, void *param, void *master, const vo
 	if (clock->steps != settings->step)
 		clock->factor = read_factor(timed_of(device)->settings.factor_file);
 	clock->steps = settings->step - 1; /* a step updates several parts */
-	add_op_time(device, ADAMW, WLB_OP_ADAMW, (double)n);
+	double takes_s = seconds_of(device, WLB_OP_ADAMW, (double)n);
+	if (clock->is_queued && settings->queue != NULL)
+		wlb_timed_queue_add(settings->queue, takes_s * factor_of(device, ADAMW));
+	else
+		add_time(device, ADAMW, takes_s);
 	clock->steps = settings->step;
 	if (clock->steps == timed_of(device)->settings.skipped_steps)
 		clock->free_s = fmax(clock->free_s, timed_of(device)->settings.start_s);

@@ -88,6 +88,11 @@ static double event_elapsed_s(struct wlb_device *device, struct wlb_event *from,
 	return time_of(to, 1) - time_of(from, 1);
 }
 
+void wlb_timed_queue_add(struct wlb_queue *queue, double takes_s)
+{
+	queue->ready_s = fmax(queue->ready_s, wlb_timed_clock_now()) + takes_s;
+}
+
 void wlb_timed_queues_replace(struct wlb_ops *ops)
 {
 	ops->queue_new = queue_new;

@@ -26,6 +26,9 @@ struct wlb_queue {
 	double (*call_end_s)(struct wlb_timed_messages *messages, int64_t call, int wait);
 };
 
+/* Adds an operation that takes takes_s to a queue that is not the compute queue. */
+void wlb_timed_queue_add(struct wlb_queue *queue, double takes_s);
+
 /* Replaces those operations of a timed device. */
 void wlb_timed_queues_replace(struct wlb_ops *ops);
 

@@ -63,7 +63,7 @@ struct wlb_transformer {
 	/* Of each piece the collectives under way between parts of a layer, which only worker/model/layer_parts.h uses.
 	 */
 	struct wlb_comm_request *rows[2], *sums[2];
-	int has_begun; /* `rows` are those of the layer that follows in the pass */
+	int has_begun; /* in the backward pass: `rows` are those of the layer that follows, or of the embedding */
 	enum wlb_recompute recompute;
 	int recompute_layers; /* FULL: of each chunk, its first layers; 0: all */
 	double *frequencies;  /* [kinds of angles, rotated_pairs], of the rotary embeddings; device memory */

@@ -60,15 +60,18 @@ static void project_d_w(const struct wlb_layer_pass *l, const void *x)
 		               &list[i].w, l->n);
 }
 
-/* Rotates queries, keys, or both, which are neighbours; direction -1 rotates their gradients back. */
-static void rope(const struct wlb_layer_pass *l, void *qkv, enum wlb_qkv parts, int direction)
+/* Of a piece, rotates queries, keys, or both, which are neighbours; direction -1 rotates their gradients back. */
+static void rope(const struct wlb_layer_pass *l, void *qkv, enum wlb_qkv parts, int direction, int piece)
 {
-	int with_queries = parts & WLB_QUERIES, with_keys = parts & WLB_KEYS_AND_VALUES;
+	int with_queries = parts & WLB_QUERIES, with_keys = parts & WLB_KEYS_AND_VALUES, pairs = l->t->rotated_pairs;
+	void *x = wlb_piece_of(l, qkv, l->qkv_width, piece);
 	if (l->w->has_rope)
-		l->device->ops->rope(l->device, wlb_element(l->device->compute, qkv, with_queries ? 0 : l->q_width),
-		                     l->qkv_width, l->s->angles[l->w->angles], l->n,
-		                     (with_queries ? l->p->heads : 0) + (with_keys ? l->p->kv_heads : 0),
-		                     (int)l->p->shape.head_dim, l->t->rotated_pairs, direction);
+		l->device->ops->rope(
+			l->device, wlb_element(l->device->compute, x, with_queries ? 0 : l->q_width), l->qkv_width,
+			wlb_element(l->device->master, l->s->angles[l->w->angles],
+		                    l->pieces.piece[piece].first * 2 * pairs),
+			wlb_piece_rows(l, piece), (with_queries ? l->p->heads : 0) + (with_keys ? l->p->kv_heads : 0),
+			(int)l->p->shape.head_dim, pairs, direction);
 }
 
 /* The keys and values of a token, or their gradients, lie side by side: in qkv with its queries, or in kv_all, the rows
@@ -174,60 +177,72 @@ static int gather_keys_await(const struct wlb_layer_pass *l, struct wlb_error *e
 	return wlb_cp_all_gather_await(l->t, l->a->kv_all, l->batch, error);
 }
 
-/* Biases, norms and rotation of these parts of qkv. */
-static int finish_parts(const struct wlb_layer_pass *l, enum wlb_qkv parts, struct wlb_error *error)
+/* Of a piece of the input, whose rows are under way, these parts of qkv, with biases, norms and rotation. */
+static int make_parts(const struct wlb_layer_pass *l, enum wlb_qkv parts, int piece, struct wlb_error *error)
 {
-	if (wlb_qkv_vectors(l->t, l->w, l->a, parts, l->n, error) < 0)
+	project(l, wlb_tp_rows(l->t, l->s->gathered, wlb_attention_input(l)), parts, piece);
+	if (wlb_qkv_vectors(l->t, l->w, l->a, parts, l->pieces.piece[piece], error) < 0)
 		return -1;
-	rope(l, l->a->qkv, parts, +1);
+	rope(l, l->a->qkv, parts, +1, piece);
 	return 0;
 }
 
-/* qkv of the rows of x, which are under way, and the keys and values of all ranks of the documents. */
-static int queries_and_keys(const struct wlb_layer_pass *l, const void *x, struct wlb_error *error)
+/* Of a piece, these parts of qkv. The sum of the last piece of the layer before ran beside what came before this: of
+ * two, beside the products of the first. */
+static int queries_and_keys(const struct wlb_layer_pass *l, const struct wlb_layer_pass *before, enum wlb_qkv parts,
+                            int piece, struct wlb_error *error)
+{
+	int last = wlb_last_piece(l);
+	if ((before != NULL && last == 0 && wlb_attention_input_start(l, before, last, error) < 0) ||
+	    wlb_comm_wait(l->t->rows[piece], error) < 0 || make_parts(l, parts, piece, error) < 0)
+		return -1;
+	return before != NULL && piece + 1 == last ? wlb_attention_input_start(l, before, last, error) : 0;
+}
+
+/* qkv of all pieces, and the keys and values of all ranks of the documents. */
+static int exchange_keys(const struct wlb_layer_pass *l, const struct wlb_layer_pass *before, struct wlb_error *error)
 {
 	enum wlb_qkv first = l->keys_first ? WLB_KEYS_AND_VALUES : WLB_QKV;
-	for (int i = 0; i <= wlb_last_piece(l); i++) {
-		if (wlb_comm_wait(l->t->rows[i], error) < 0)
+	int last = wlb_last_piece(l);
+	for (int i = 0; i <= last; i++)
+		if (queries_and_keys(l, before, i < last ? WLB_QKV : first, i, error) < 0)
 			return -1;
-		project(l, x, i < wlb_last_piece(l) ? WLB_QKV : first, i);
-	}
-	if (finish_parts(l, first, error) < 0 || gather_keys_start(l, error) < 0)
+	if (gather_keys_start(l, error) < 0 || (l->keys_first && make_parts(l, WLB_QUERIES, last, error) < 0))
 		return -1;
-	if (l->keys_first) {
-		project(l, x, WLB_QUERIES, wlb_last_piece(l));
-		if (finish_parts(l, WLB_QUERIES, error) < 0)
-			return -1;
-	}
 	return gather_keys_await(l, error);
 }
 
-/* given = O attention. Where no norm comes after and tp is above 1 `middle` lacks the input, which
+/* Of a piece, given = O attention. Where no norm comes after and tp is above 1 `middle` lacks the input, which
  * wlb_mlp_input_start adds. */
-static int attend_and_output(const struct wlb_layer_pass *l, struct wlb_error *error)
+static int output(const struct wlb_layer_pass *l, int piece, struct wlb_error *error)
 {
 	const struct wlb_layer_activations *a = l->a;
 	void *given = l->norms_after ? a->given : a->middle, *addend = wlb_tp_rows(l->t, l->s->addend, given);
 	const void *residual = l->tp_is_1 && !l->norms_after ? a->input : NULL;
-	int last = wlb_last_piece(l);
-	for (int i = 0; i <= last; i++) {
-		attend(l, i);
-		/* The sum of A ran beside attention of B, and its rows are gathered beside the product of B. */
-		if (i > 0 && wlb_mlp_input_start(l, i - 1, error) < 0)
+	wlb_linear(l->device, wlb_piece_of(l, addend, l->hidden, piece), l->hidden,
+	           wlb_piece_of(l, a->attention, l->q_width, piece), &l->o, residual, wlb_piece_rows(l, piece));
+	return wlb_piece_sum_start(l, given, addend, piece, error);
+}
+
+int wlb_attention_forward(const struct wlb_layer_pass *l, const struct wlb_layer_pass *before, struct wlb_error *error)
+{
+	int last = wlb_last_piece(l), exchanges = l->batch->exchange_count > 0;
+	for (int i = 0; before == NULL && i <= last; i++)
+		if (wlb_attention_input_start(l, NULL, i, error) < 0)
 			return -1;
-		wlb_linear(l->device, wlb_piece_of(l, addend, l->hidden, i), l->hidden,
-		           wlb_piece_of(l, a->attention, l->q_width, i), &l->o, residual, wlb_piece_rows(l, i));
-		if (wlb_piece_sum_start(l, given, addend, i, error) < 0)
+	if (exchanges && exchange_keys(l, before, error) < 0)
+		return -1;
+	/* Without exchanges attention of A sees keys of A alone. The sum of A runs beside the products of B, and its
+	 * rows are gathered beside attention of B; with them, beside attention of B and the product after it. */
+	for (int i = 0; i <= last; i++) {
+		if (!exchanges && (queries_and_keys(l, before, WLB_QKV, i, error) < 0 ||
+		                   (i > 0 && wlb_mlp_input_start(l, i - 1, error) < 0)))
+			return -1;
+		attend(l, i);
+		if ((exchanges && i > 0 && wlb_mlp_input_start(l, i - 1, error) < 0) || output(l, i, error) < 0)
 			return -1;
 	}
 	return 0;
-}
-
-int wlb_attention_forward(const struct wlb_layer_pass *l, struct wlb_error *error)
-{
-	if (queries_and_keys(l, wlb_tp_rows(l->t, l->s->gathered, wlb_attention_input(l)), error) < 0)
-		return -1;
-	return attend_and_output(l, error);
 }
 
 /* Before the backward pass of attention SELECTIVE computes the norm again and gathers the keys and values again. */
@@ -272,13 +287,15 @@ static int attend_and_output_backward(const struct wlb_layer_pass *l, const void
 	return wlb_cp_reduce_scatter_await(l->t, d_own.k, d_own.stride, s->d_kv_all, l->batch, error);
 }
 
-/* Of a piece, d_residual becomes the gradient of `input`; starts that of the layer before. */
+/* Of a piece, d_residual becomes the gradient of `input`; starts that of the layer before, or of the embedding. */
 static int attention_input_backward(const struct wlb_layer_pass *l, const struct wlb_layer_pass *next, void *d_residual,
                                     int piece, struct wlb_error *error)
 {
 	if (wlb_input_backward(l, d_residual, l->a->input, l->a->rstd, l->w->input_norm, piece, error) < 0)
 		return -1;
-	return next != NULL ? wlb_mlp_gradient_start(next, d_residual, piece, error) : 0;
+	if (next != NULL)
+		return wlb_mlp_gradient_start(next, d_residual, piece, error);
+	return l->feeds_embedding ? wlb_embedding_gradient_start(l, d_residual, piece, error) : 0;
 }
 
 int wlb_attention_backward(const struct wlb_layer_pass *l, const struct wlb_layer_pass *next, void *d_residual,
@@ -292,9 +309,11 @@ int wlb_attention_backward(const struct wlb_layer_pass *l, const struct wlb_laye
 	int last = wlb_last_piece(l);
 	if (attend_and_output_backward(l, d_rows, x, x_rows, error) < 0)
 		return -1;
-	rope(l, s->d_qkv, WLB_QKV, -1);
-	if (wlb_qkv_vectors_backward(l->t, l->w, l->a, s->d_qkv, l->n, error) < 0)
-		return -1;
+	for (int i = 0; i <= last; i++) {
+		rope(l, s->d_qkv, WLB_QKV, -1, i);
+		if (wlb_qkv_vectors_backward(l->t, l->w, l->a, s->d_qkv, l->pieces.piece[i], error) < 0)
+			return -1;
+	}
 	for (int i = 0; i <= last; i++) {
 		project_d_x(l, d_x, i);
 		if (wlb_piece_sum_start(l, s->d_norm, d_x, i, error) < 0)

@@ -23,7 +23,7 @@ static void scale_rows(struct wlb_transformer *t, void *x, int64_t n)
 		t->device->ops->scale(t->device, x, scale, wlb_share_elements(t, n));
 }
 
-/* out[n / tp, h] = the rows of batch->ids */
+/* out[n / tp, h] = the rows of batch->ids; the sum of A runs beside the rows of B */
 static int embed(struct wlb_transformer *t, void *out, const struct wlb_micro_batch *batch, struct wlb_error *error)
 {
 	const struct wlb_parameters *p = t->parameters;
@@ -31,26 +31,44 @@ static int embed(struct wlb_transformer *t, void *out, const struct wlb_micro_ba
 	void *addend = wlb_tp_rows(t, t->scratch.addend, out);
 	if (wlb_weights_await(p, p->embedding, p->embedding, error) < 0)
 		return -1;
-	t->device->ops->embedding_forward(t->device, addend, wlb_weight(p, p->embedding), batch->ids, batch->rows,
-	                                  p->shape.hidden_size, p->vocab_start, p->vocab);
-	if (wlb_tp_reduce_scatter(t, out, addend, &pieces, error) < 0)
+	struct wlb_comm_request *sums[2] = {NULL};
+	for (int i = 0; i < pieces.count; i++) {
+		struct wlb_tp_piece piece = pieces.piece[i];
+		void *rows = wlb_element(t->device->compute, addend, piece.first * p->shape.hidden_size);
+		t->device->ops->embedding_forward(t->device, rows, wlb_weight(p, p->embedding),
+		                                  batch->ids + piece.first, piece.count, p->shape.hidden_size,
+		                                  p->vocab_start, p->vocab);
+		if (wlb_tp_reduce_scatter_start(t, out, addend, piece, &sums[i], error) < 0)
+			return -1;
+	}
+	if (wlb_comm_wait(sums[0], error) < 0 || wlb_comm_wait(sums[1], error) < 0)
 		return -1;
 	scale_rows(t, out, batch->rows);
 	return 0;
 }
 
-/* d_out[n / tp, h] is the gradient of `out`. */
+/* d_out[n / tp, h] is the gradient of `out`, which the first layer has begun to gather, unless rows are scaled. B is
+ * gathered beside the sums of A. */
 static int embed_backward(struct wlb_transformer *t, void *d_out, const struct wlb_micro_batch *batch,
                           struct wlb_error *error)
 {
 	const struct wlb_parameters *p = t->parameters;
 	const struct wlb_tp_pieces pieces = wlb_tp_pieces_of(batch);
-	void *all = wlb_tp_rows(t, t->scratch.gathered, d_out);
+	void *all = wlb_tp_rows(t, t->scratch.addend, d_out);
 	scale_rows(t, d_out, batch->rows);
-	if (wlb_tp_all_gather(t, all, d_out, &pieces, error) < 0)
-		return -1;
-	t->device->ops->embedding_backward(t->device, wlb_gradient_to_add(p, p->embedding), all, batch->ids,
-	                                   batch->rows, p->shape.hidden_size, p->vocab_start, p->vocab);
+	for (int i = 0; !t->has_begun && i < pieces.count; i++)
+		if (wlb_tp_all_gather_start(t, all, d_out, pieces.piece[i], &t->rows[i], error) < 0)
+			return -1;
+	t->has_begun = 0;
+	for (int i = 0; i < pieces.count; i++) {
+		struct wlb_tp_piece piece = pieces.piece[i];
+		const void *rows = wlb_element(t->device->compute, all, piece.first * p->shape.hidden_size);
+		if (wlb_comm_wait(t->rows[i], error) < 0)
+			return -1;
+		t->device->ops->embedding_backward(t->device, wlb_gradient_to_add(p, p->embedding), rows,
+		                                   batch->ids + piece.first, piece.count, p->shape.hidden_size,
+		                                   p->vocab_start, p->vocab);
+	}
 	return 0;
 }
 
@@ -85,12 +103,12 @@ int wlb_forward(struct wlb_transformer *t, int chunk, struct wlb_slot *slot, con
 	if (c->layers > 0)
 		make_angles(t, batch);
 	for (int l = 0; l < c->layers; l++) {
-		struct wlb_layer layer, next;
+		struct wlb_layer layer, before, next;
 		void *out = l + 1 < c->layers ? slot->layers[l + 1].input : slot->output;
 		/* All norms are in one bucket, and those among these tensors with them. */
 		if (wlb_weights_await(t->parameters, c->tensors[l].q, c->tensors[l].down, error) < 0 ||
-		    wlb_layer_forward(t, layer_at(c, slot, l, &layer), layer_at(c, slot, l + 1, &next), out, batch,
-		                      error) < 0)
+		    wlb_layer_forward(t, layer_at(c, slot, l, &layer), layer_at(c, slot, l - 1, &before),
+		                      layer_at(c, slot, l + 1, &next), out, batch, error) < 0)
 			return -1;
 	}
 	if (c->layers == 0) /* the chunk is the embedding or the head alone */

@@ -61,25 +61,12 @@ static int cross_entropy(struct wlb_transformer *t, const int32_t *targets, int6
 	return 0;
 }
 
-/* The loss of `rows` rows x, and d_x, a part at a time. Without d_x there are no gradients. */
-static int rows_loss(struct wlb_transformer *t, void *x, void *d_x, const int32_t *targets, int64_t rows,
-                     double *loss_sum, double scale, struct wlb_error *error)
+/* The loss of a part of the rows, x; scratch.logits receives their gradient. */
+static int part_loss(struct wlb_transformer *t, const void *x, const int32_t *targets, int64_t rows, double *loss_sum,
+                     double scale, struct wlb_error *error)
 {
-	const struct wlb_parameters *p = t->parameters;
-	enum wlb_dtype compute = t->device->compute;
-	const struct wlb_matrix head = wlb_matrix_of(p, p->head, p->head);
-	if (wlb_weights_await(p, p->head, p->head, error) < 0)
-		return -1;
-	for (struct part part = {0}; next_part(t, rows, &part);) {
-		void *part_x = wlb_element(compute, x, part.first * p->shape.hidden_size);
-		make_logits(t, part_x, part.count);
-		if (cross_entropy(t, targets + part.first, part.count, loss_sum, scale, error) < 0)
-			return -1;
-		if (d_x != NULL)
-			wlb_linear_backward(t->device, wlb_element(compute, d_x, part.first * p->shape.hidden_size), 0,
-			                    t->scratch.logits, p->vocab, part_x, &head, part.count);
-	}
-	return 0;
+	make_logits(t, x, rows);
+	return cross_entropy(t, targets, rows, loss_sum, scale, error);
 }
 
 /* Returns those of the rows of each tensor-parallel rank that are in the piece. */
@@ -98,40 +85,81 @@ static int64_t begin_of(const struct wlb_transformer *t, struct wlb_head_rows ro
 	return piece.first + rank * (piece.count / t->tp_size) + rows.first - piece.first / t->tp_size;
 }
 
-/* wlb_head_share of rows that are in the piece. */
-static int piece_share(struct wlb_transformer *t, struct wlb_head_rows rows, struct wlb_tp_piece piece, void *x,
-                       void *d_x, const int32_t *targets, double *loss_sum, double scale, struct wlb_error *error)
+/* The rows of a piece in a share of the head. */
+struct head_piece {
+	struct wlb_tp_piece all;       /* of the micro-batch */
+	struct wlb_head_rows of_ranks; /* of each tensor-parallel rank, those of the share */
+	struct wlb_tp_piece rows;      /* of all ranks, those of the share, which follow those of the piece before */
+	struct wlb_comm_request *gather, *sum;
+};
+
+/* What of a share all its pieces have. */
+struct head_share {
+	void *x, *d_x;     /* this rank's rows, and their gradient */
+	void *all, *d_all; /* those of all ranks */
+	const int32_t *targets;
+	double *loss_sum, scale;
+};
+
+/* Of a piece whose rows are under way, starts the sum of d_x, beside which the last gradient of the matrix runs. */
+static int piece_loss(struct wlb_transformer *t, const struct head_share *s, struct head_piece *piece,
+                      struct wlb_error *error)
 {
-	int64_t n = rows.count * t->tp_size;
-	const struct wlb_tp_pieces whole = {1, {{0, n}}};
+	const struct wlb_parameters *p = t->parameters;
+	const struct wlb_matrix head = wlb_matrix_of(p, p->head, p->head);
 	/* The targets of whole shares follow each other, as the rows do. */
-	int64_t blocks = n == piece.count ? 1 : t->tp_size, block = n / blocks;
-	enum wlb_dtype compute = t->device->compute;
-	void *all = wlb_tp_rows(t, t->scratch.gathered, x), *d_all = wlb_tp_rows(t, t->scratch.addend, d_x);
-	if (wlb_tp_all_gather(t, all, x, &whole, error) < 0)
+	int64_t n = piece->rows.count, blocks = n == piece->all.count ? 1 : t->tp_size, block = n / blocks, done = 0;
+	if (wlb_comm_wait(piece->gather, error) < 0)
 		return -1;
-	for (int b = 0; b < blocks; b++) {
-		int64_t offset = b * block * t->parameters->shape.hidden_size;
-		if (rows_loss(t, wlb_element(compute, all, offset), wlb_element(compute, d_all, offset),
-		              targets + begin_of(t, rows, piece, b), block, loss_sum, scale, error) < 0)
-			return -1;
-	}
-	return wlb_tp_reduce_scatter(t, d_x, d_all, &whole, error);
+	for (int b = 0; b < blocks; b++)
+		for (struct part part = {0}; next_part(t, block, &part);) {
+			const int32_t *targets = s->targets + begin_of(t, piece->of_ranks, piece->all, b) + part.first;
+			int64_t at = (piece->rows.first + done) * p->shape.hidden_size;
+			void *x = wlb_element(t->device->compute, s->all, at);
+			if (part_loss(t, x, targets, part.count, s->loss_sum, s->scale, error) < 0)
+				return -1;
+			wlb_linear_d_x(t->device, wlb_element(t->device->compute, s->d_all, at), 0, t->scratch.logits,
+			               p->vocab, &head, part.count);
+			done += part.count;
+			if (done == n &&
+			    wlb_tp_reduce_scatter_start(t, s->d_x, s->d_all, piece->rows, &piece->sum, error) < 0)
+				return -1;
+			wlb_linear_d_w(t->device, t->scratch.logits, p->vocab, x, &head, part.count);
+		}
+	return 0;
 }
 
+/* Collectives: the rows of A, B; the statistics of the parts of A; the sum of A; the statistics of those of B; the sum
+ * of B. */
 int wlb_head_share(struct wlb_transformer *t, struct wlb_head_rows rows, void *x, void *d_x,
                    const struct wlb_micro_batch *batch, double *loss_sum, double scale, struct wlb_error *error)
 {
+	const struct wlb_parameters *p = t->parameters;
 	const struct wlb_tp_pieces pieces = wlb_tp_pieces_of(batch);
+	const struct head_share s = {x,
+	                             d_x,
+	                             wlb_tp_rows(t, t->scratch.gathered, x),
+	                             wlb_tp_rows(t, t->scratch.addend, d_x),
+	                             batch->targets,
+	                             loss_sum,
+	                             scale};
+	struct head_piece list[2] = {0};
 	for (int i = 0; i < pieces.count; i++) {
-		const struct wlb_head_rows part = rows_in(t, rows, pieces.piece[i]);
-		int64_t offset = (part.first - rows.first) * t->parameters->shape.hidden_size;
-		if (part.count > 0 && piece_share(t, part, pieces.piece[i], wlb_element(t->device->compute, x, offset),
-		                                  wlb_element(t->device->compute, d_x, offset), batch->targets,
-		                                  loss_sum, scale, error) < 0)
+		struct head_piece *piece = &list[i];
+		piece->all = pieces.piece[i];
+		piece->of_ranks = rows_in(t, rows, piece->all);
+		piece->rows = (struct wlb_tp_piece){(piece->of_ranks.first - rows.first) * t->tp_size,
+		                                    piece->of_ranks.count * t->tp_size};
+		if (piece->rows.count > 0 &&
+		    wlb_tp_all_gather_start(t, s.all, x, piece->rows, &piece->gather, error) < 0)
 			return -1;
 	}
-	return 0;
+	if (wlb_weights_await(p, p->head, p->head, error) < 0)
+		return -1;
+	for (int i = 0; i < pieces.count; i++)
+		if (list[i].rows.count > 0 && piece_loss(t, &s, &list[i], error) < 0)
+			return -1;
+	return wlb_comm_wait(list[0].sum, error) < 0 || wlb_comm_wait(list[1].sum, error) < 0 ? -1 : 0;
 }
 
 /* Replaces slot->output by the gradient of the loss, from that of the normed rows. The norm's backward pass reads
@@ -165,9 +193,14 @@ int wlb_head_evaluate(struct wlb_transformer *t, struct wlb_slot *slot, const st
 	const struct wlb_tp_pieces pieces = wlb_tp_pieces_of(batch);
 	void *all = wlb_tp_rows(t, s->gathered, s->final_norm);
 	if (final_norm(t, s->final_norm, s->final_rstd, slot->output, batch->rows, error) < 0 ||
-	    wlb_tp_all_gather(t, all, s->final_norm, &pieces, error) < 0)
+	    wlb_tp_all_gather(t, all, s->final_norm, &pieces, error) < 0 ||
+	    wlb_weights_await(t->parameters, t->parameters->head, t->parameters->head, error) < 0)
 		return -1;
-	return rows_loss(t, all, NULL, batch->targets, batch->rows, loss_sum, 1.0, error);
+	for (struct part part = {0}; next_part(t, batch->rows, &part);)
+		if (part_loss(t, wlb_element(t->device->compute, all, part.first * t->parameters->shape.hidden_size),
+		              batch->targets + part.first, part.count, loss_sum, 1.0, error) < 0)
+			return -1;
+	return 0;
 }
 
 struct wlb_head_rows wlb_head_rows_of(const struct wlb_transformer *t, const struct wlb_micro_batch *batch, int stage)

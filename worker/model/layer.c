@@ -30,25 +30,28 @@
  *
  * Where the rows are in two pieces (tensor_parallel.h), A and B, every product from or to rows of all ranks is computed
  * of A, then of B, but for the gradients of matrices, which need all rows. Collectives run beside products:
- *   forward   x B beside Q K V of A; the sum of O A beside attention of B; y A beside O of B; the sum of O B beside
- * gate and up of A; y B beside down of A; the sum of down A beside gate and up of B; the next layer's x A beside down
- * of B backward  of the gradient that attention or the MLP begins with, B beside the product of A; of the sum of the
+ *   forward   the sum of down B of the layer before beside Q K V of A; x B beside attention and O of A; the sum of O A
+ *             beside Q K V of B; y A beside attention and O of B; the sum of O B beside gate and up of A; y B beside
+ *             down of A; the sum of down A beside gate and up of B; the next layer's x A beside down of B
+ *   backward  of the gradient that attention or the MLP begins with, B beside the product of A; of the sum of the
  *             gradient of its input, A beside the product of B; the sum of B, and A of the gradient that the part
  *             before begins with, beside the gradient of the matrix
- * Of each layer the sum of down B has nothing beside it.
+ * Attention of A needs keys and values of A alone. Where other ranks have some it begins behind Q K V of B: then x B
+ * has nothing beside it, the sum of O A runs beside attention of B, and y A beside O of B.
  *
  * Tensor-parallel ranks have the same documents. Of these the order of a layer's collectives depends only in the
  * exchanges of keys and values, of which there may be none or several, and it is the same on all ranks of each
  * (context_parallel.h). A and B are one call each; rows in one piece have the calls of B alone.
- *   forward   tp: x A, B (in the layer before, but of the first); the squares of keys, where their norm is of all
- *             heads; cp: keys and values; tp: the squares of queries (with those of keys, where all are one product);
- *             the sum of O A; y A; the sum of O B; y B; the sum of down A; the next layer's x A; the sum of down B;
- *             the next layer's x B
+ *   forward   tp: x A (in the layer before, but of the first); where their norm is of all heads, the squares of
+ *             queries and keys of A; x B (of the first layer, behind x A); the squares of B; the sum of O A; y A; the
+ *             sum of O B; y B; the sum of down A; the next layer's x A; the sum of down B. Where keys and values are
+ *             exchanged: the squares of keys of B; cp: keys and values; tp: the squares of queries of B (with those
+ *             of keys, where all are one product), and then the sum of O A
  *   backward  what FULL computes again, as forward; tp: the gradient of the output A, B (in the layer after, but of
  *             the last, or before FULL); y A, B; the sum of that of y A, B; the gradient of middle A, B; cp: keys and
  *             values, where SELECTIVE gathers them again; tp: x A, B; cp: the sum of those of keys and values; tp: the
  *             products of the norms of all heads; the sum of the gradient of x A, B; the gradient of the output of the
- *             layer before A, B
+ *             layer before, or of the embedding, A, B
  */
 #include "worker/model/layer.h"
 
@@ -60,10 +63,7 @@ static int recompute_layer(const struct wlb_layer_pass *l, struct wlb_error *err
 {
 	const struct wlb_layer_activations *a = l->a;
 	int last = wlb_last_piece(l);
-	for (int i = 0; i <= last; i++)
-		if (wlb_attention_input_start(l, i, error) < 0)
-			return -1;
-	if (wlb_attention_forward(l, error) < 0)
+	if (wlb_attention_forward(l, NULL, error) < 0)
 		return -1;
 	for (int i = 0; i <= last; i++) {
 		if (wlb_mlp_gates_and_ups(l, i, error) < 0)
@@ -83,21 +83,20 @@ static int recompute_layer(const struct wlb_layer_pass *l, struct wlb_error *err
 	return 0;
 }
 
-int wlb_layer_forward(struct wlb_transformer *t, const struct wlb_layer *layer, const struct wlb_layer *next, void *out,
-                      const struct wlb_micro_batch *batch, struct wlb_error *error)
+int wlb_layer_forward(struct wlb_transformer *t, const struct wlb_layer *layer, const struct wlb_layer *before,
+                      const struct wlb_layer *next, void *out, const struct wlb_micro_batch *batch,
+                      struct wlb_error *error)
 {
 	const struct wlb_layer_pass l = wlb_layer_pass_of(t, layer, batch),
+				    given = before != NULL ? wlb_layer_pass_of(t, before, batch) : l,
 				    following = next != NULL ? wlb_layer_pass_of(t, next, batch) : l;
-	for (int i = 0; !t->has_begun && i <= wlb_last_piece(&l); i++)
-		if (wlb_attention_input_start(&l, i, error) < 0)
-			return -1;
-	if (wlb_attention_forward(&l, error) < 0)
+	if (wlb_attention_forward(&l, before != NULL ? &given : NULL, error) < 0)
 		return -1;
 	wlb_pass_progress(t);
-	if (wlb_mlp_forward(&l, next != NULL ? &following : NULL, out, error) < 0)
+	if (wlb_mlp_forward(&l, next != NULL ? &following : NULL, out, error) < 0 ||
+	    (next == NULL && wlb_piece_output(&l, out, wlb_last_piece(&l), error) < 0))
 		return -1;
 	wlb_pass_progress(t);
-	t->has_begun = next != NULL;
 	return 0;
 }
 
@@ -119,6 +118,6 @@ int wlb_layer_backward(struct wlb_transformer *t, const struct wlb_layer *layer,
 	if (wlb_attention_backward(&l, begins ? &following : NULL, d_residual, error) < 0)
 		return -1;
 	wlb_pass_progress(t);
-	t->has_begun = begins;
+	t->has_begun = begins || l.feeds_embedding;
 	return 0;
 }

@@ -31,6 +31,8 @@ struct wlb_layer_pass wlb_layer_pass_of(struct wlb_transformer *t, const struct 
 		.norms_before = w->input_norm >= 0,
 		.norms_after = w->attention_norm >= 0,
 		.gelu_gate = wlb_family(p->shape.family)->gelu_gate,
+		.feeds_embedding = w == p->chunks[0].tensors && p->chunks[0].has_embedding &&
+	                           !wlb_family(p->shape.family)->scales_embedding,
 	};
 }
 
@@ -148,6 +150,12 @@ int wlb_mlp_gradient_start(const struct wlb_layer_pass *l, void *d_residual, int
 	return given_backward(l, d_residual, l->a->mlp_given, l->a->mlp_given_rstd, l->w->mlp_norm, piece, error);
 }
 
+int wlb_embedding_gradient_start(const struct wlb_layer_pass *l, const void *d_residual, int piece,
+                                 struct wlb_error *error)
+{
+	return gather_start(l, l->s->addend, d_residual, piece, error);
+}
+
 int wlb_input_backward(const struct wlb_layer_pass *l, void *d_residual, const void *x, const void *rstd, int tensor,
                        int piece, struct wlb_error *error)
 {
@@ -166,8 +174,23 @@ void wlb_norm_input(const struct wlb_layer_pass *l, int piece)
 		wlb_piece_norm(l, l->a->norm, l->a->rstd, NULL, l->a->input, NULL, l->w->input_norm, piece);
 }
 
-int wlb_attention_input_start(const struct wlb_layer_pass *l, int piece, struct wlb_error *error)
+int wlb_piece_output(const struct wlb_layer_pass *l, void *out, int piece, struct wlb_error *error)
 {
+	const struct wlb_layer_activations *a = l->a;
+	if (wlb_comm_wait(l->t->sums[piece], error) < 0)
+		return -1;
+	if (l->norms_after)
+		wlb_piece_add_norm(l, out, a->middle, a->mlp_given_rstd, a->mlp_given, l->w->mlp_norm, piece);
+	else if (!l->tp_is_1)
+		wlb_piece_add(l, out, a->middle, piece);
+	return 0;
+}
+
+int wlb_attention_input_start(const struct wlb_layer_pass *l, const struct wlb_layer_pass *before, int piece,
+                              struct wlb_error *error)
+{
+	if (before != NULL && wlb_piece_output(before, l->a->input, piece, error) < 0)
+		return -1;
 	wlb_norm_input(l, piece);
 	return gather_start(l, l->s->gathered, wlb_attention_input(l), piece, error);
 }

@@ -27,6 +27,7 @@ struct wlb_layer_pass {
 	int keys_first; /* keys and values are gathered while the queries are computed */
 	int norms_before, norms_after;
 	int gelu_gate;
+	int feeds_embedding; /* the gradient of the layer's input is that of the embedding's rows, as it is */
 };
 
 static inline int wlb_last_piece(const struct wlb_layer_pass *l)
@@ -78,6 +79,10 @@ void *wlb_given_gradient(const struct wlb_layer_pass *l, void *d_residual);
 int wlb_attention_gradient_start(const struct wlb_layer_pass *l, void *d_residual, int piece, struct wlb_error *error);
 int wlb_mlp_gradient_start(const struct wlb_layer_pass *l, void *d_residual, int piece, struct wlb_error *error);
 
+/* Starts to gather a piece of that of the embedding's rows. */
+int wlb_embedding_gradient_start(const struct wlb_layer_pass *l, const void *d_residual, int piece,
+                                 struct wlb_error *error);
+
 /* Awaits a piece of the gradient of the input of attention or MLP, in d_norm, and adds that of `x` to d_residual. */
 int wlb_input_backward(const struct wlb_layer_pass *l, void *d_residual, const void *x, const void *rstd, int tensor,
                        int piece, struct wlb_error *error);
@@ -85,16 +90,21 @@ int wlb_input_backward(const struct wlb_layer_pass *l, void *d_residual, const v
 /* The input of attention, where it is a norm. */
 void wlb_norm_input(const struct wlb_layer_pass *l, int piece);
 
-/* Starts to gather a piece of attention's input. */
-int wlb_attention_input_start(const struct wlb_layer_pass *l, int piece, struct wlb_error *error);
+/* Of a piece, awaits what the MLP gave, and makes the layer's output of it. */
+int wlb_piece_output(const struct wlb_layer_pass *l, void *out, int piece, struct wlb_error *error);
+
+/* Starts to gather a piece of attention's input: the output of the layer `before`, unless that is NULL, is awaited. */
+int wlb_attention_input_start(const struct wlb_layer_pass *l, const struct wlb_layer_pass *before, int piece,
+                              struct wlb_error *error);
 
 /* Awaits a piece of what attention gave, and starts to gather one of the MLP's input. */
 int wlb_mlp_input_start(const struct wlb_layer_pass *l, int piece, struct wlb_error *error);
 
 /* -- attention.c -- */
 /* Attention up to its output: the sum of the last piece is left to await, and of a piece before it the rows of the
- * MLP's input. */
-int wlb_attention_forward(const struct wlb_layer_pass *l, struct wlb_error *error);
+ * MLP's input. Of the layer `before` the sum of the last piece is under way, and of a piece before it the rows of this
+ * layer's input; NULL: the input is there. */
+int wlb_attention_forward(const struct wlb_layer_pass *l, const struct wlb_layer_pass *before, struct wlb_error *error);
 
 /* d_residual: the gradient of `middle` in, of `input` out. */
 int wlb_attention_backward(const struct wlb_layer_pass *l, const struct wlb_layer_pass *next, void *d_residual,
@@ -111,6 +121,8 @@ void wlb_mlp_activate(const struct wlb_layer_pass *l, int piece);
 /* Of a piece, starts given = down(silu(gate) * up), with `middle` where no norm comes after and tp is 1. */
 int wlb_mlp_down(const struct wlb_layer_pass *l, void *given, int piece, struct wlb_error *error);
 
+/* The sum of the last piece is left to await (wlb_piece_output), and of a piece before it the rows of the input of
+ * `next`, unless that is NULL. */
 int wlb_mlp_forward(const struct wlb_layer_pass *l, const struct wlb_layer_pass *next, void *out,
                     struct wlb_error *error);
 

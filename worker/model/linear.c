@@ -35,10 +35,3 @@ void wlb_linear_d_w(struct wlb_device *device, const void *d_y, int64_t d_y_stri
 	for (int i = 0; i < w->count; i++)
 		w->tensors[i].is_added_to = 1;
 }
-
-void wlb_linear_backward(struct wlb_device *device, void *d_x, int add, const void *d_y, int64_t d_y_stride,
-                         const void *x, const struct wlb_matrix *w, int64_t n)
-{
-	wlb_linear_d_x(device, d_x, add, d_y, d_y_stride, w, n);
-	wlb_linear_d_w(device, d_y, d_y_stride, x, w, n);
-}

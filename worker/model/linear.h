@@ -24,8 +24,5 @@ void wlb_linear_d_x(struct wlb_device *device, void *d_x, int add, const void *d
 /* Adds d_y^T x to the gradient of W, or overwrites it where the step has not added to it. */
 void wlb_linear_d_w(struct wlb_device *device, const void *d_y, int64_t d_y_stride, const void *x,
                     const struct wlb_matrix *w, int64_t n);
-/* Both. */
-void wlb_linear_backward(struct wlb_device *device, void *d_x, int add, const void *d_y, int64_t d_y_stride,
-                         const void *x, const struct wlb_matrix *w, int64_t n);
 
 #endif

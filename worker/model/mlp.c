@@ -30,18 +30,11 @@ int wlb_mlp_down(const struct wlb_layer_pass *l, void *given, int piece, struct 
 	return wlb_piece_sum_start(l, given, addend, piece, error);
 }
 
-/* Of a piece, the layer's output, with which the next layer begins. */
-static int output(const struct wlb_layer_pass *l, const struct wlb_layer_pass *next, void *out, int piece,
-                  struct wlb_error *error)
+/* The first of two pieces of the layer's output, with which the next layer begins. */
+static int first_output(const struct wlb_layer_pass *l, const struct wlb_layer_pass *next, void *out,
+                        struct wlb_error *error)
 {
-	const struct wlb_layer_activations *a = l->a;
-	if (wlb_comm_wait(l->t->sums[piece], error) < 0)
-		return -1;
-	if (l->norms_after)
-		wlb_piece_add_norm(l, out, a->middle, a->mlp_given_rstd, a->mlp_given, l->w->mlp_norm, piece);
-	else if (!l->tp_is_1)
-		wlb_piece_add(l, out, a->middle, piece);
-	return next != NULL ? wlb_attention_input_start(next, piece, error) : 0;
+	return next != NULL ? wlb_attention_input_start(next, l, 0, error) : wlb_piece_output(l, out, 0, error);
 }
 
 int wlb_mlp_forward(const struct wlb_layer_pass *l, const struct wlb_layer_pass *next, void *out,
@@ -54,10 +47,10 @@ int wlb_mlp_forward(const struct wlb_layer_pass *l, const struct wlb_layer_pass 
 			return -1;
 		wlb_mlp_activate(l, i);
 		/* The next layer's rows are gathered beside the last product. */
-		if ((i > 0 && output(l, next, out, i - 1, error) < 0) || wlb_mlp_down(l, given, i, error) < 0)
+		if ((i > 0 && first_output(l, next, out, error) < 0) || wlb_mlp_down(l, given, i, error) < 0)
 			return -1;
 	}
-	return output(l, next, out, last, error);
+	return 0;
 }
 
 /* Before the backward pass of the MLP SELECTIVE computes the norm again. */

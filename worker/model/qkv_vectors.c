@@ -97,9 +97,30 @@ static int add_sums(const struct wlb_transformer *t, void *sums, int kinds, int6
 	return wlb_comm_all_reduce(t->tp, sums, (size_t)(kinds * n), t->device->master, WLB_SUM, error);
 }
 
-static int norm_queries_and_keys(struct wlb_transformer *t, const struct wlb_layer_tensors *w,
-                                 const struct wlb_layer_activations *a, enum wlb_qkv parts, int64_t n,
-                                 struct wlb_error *error)
+/* The rows of a piece: of qkv, of queries and keys before the norms, and of their sums, of which those of the queries
+ * of a piece come first, then those of its keys. */
+struct rows {
+	void *qkv, *raw_qk, *sums;
+	int64_t n;
+};
+
+static struct rows rows_of(const struct wlb_transformer *t, const struct wlb_layer_activations *a, void *qkv,
+                           void *sums, struct wlb_tp_piece piece)
+{
+	const struct wlb_parameters *p = t->parameters;
+	enum wlb_dtype compute = t->device->compute;
+	int64_t kv = wlb_kv_width(t), width = p->heads * p->shape.head_dim + kv;
+	int64_t groups = wlb_query_groups(p) + wlb_key_groups(p);
+	return (struct rows){
+		.qkv = wlb_element(compute, qkv, piece.first * (width + kv)),
+		.raw_qk = a->raw_qk != NULL ? wlb_element(compute, a->raw_qk, piece.first * width) : NULL,
+		.sums = sums != NULL ? wlb_element(t->device->master, sums, piece.first * groups) : NULL,
+		.n = piece.count,
+	};
+}
+
+static int norm_queries_and_keys(struct wlb_transformer *t, const struct wlb_layer_tensors *w, const struct rows *rows,
+                                 enum wlb_qkv parts, struct wlb_error *error)
 {
 	const struct wlb_parameters *p = t->parameters;
 	const struct wlb_ops *ops = t->device->ops;
@@ -107,63 +128,67 @@ static int norm_queries_and_keys(struct wlb_transformer *t, const struct wlb_lay
 	int64_t kv = wlb_kv_width(t), q = p->heads * p->shape.head_dim, width = q + kv;
 	int first = parts & WLB_QUERIES ? 0 : 1, end = parts & WLB_KEYS_AND_VALUES ? 2 : 1;
 	struct normed list[2];
-	list_normed(t, w, n, list);
-	ops->gather_rows(t->device, wlb_element(compute, a->raw_qk, list[first].column), width,
-	                 wlb_element(compute, a->qkv, list[first].column), width + kv, NULL, n,
+	list_normed(t, w, rows->n, list);
+	ops->gather_rows(t->device, wlb_element(compute, rows->raw_qk, list[first].column), width,
+	                 wlb_element(compute, rows->qkv, list[first].column), width + kv, NULL, rows->n,
 	                 (end == 2 ? width : q) - list[first].column);
 	for (int i = first; i < end; i++) {
-		const void *x = wlb_element(compute, a->raw_qk, list[i].column);
-		ops->group_norm_sums(t->device, wlb_element(master, a->qk_squares, list[i].sums), x, width, x, width,
-		                     NULL, &list[i].groups);
+		const void *x = wlb_element(compute, rows->raw_qk, list[i].column);
+		ops->group_norm_sums(t->device, wlb_element(master, rows->sums, list[i].sums), x, width, x, width, NULL,
+		                     &list[i].groups);
 	}
-	if (add_sums(t, wlb_element(master, a->qk_squares, list[first].sums), end - first, n, error) < 0)
+	if (add_sums(t, wlb_element(master, rows->sums, list[first].sums), end - first, rows->n, error) < 0)
 		return -1;
 	for (int i = first; i < end; i++)
-		ops->group_norm_forward(t->device, wlb_element(compute, a->qkv, list[i].column), width + kv,
-		                        wlb_element(compute, a->raw_qk, list[i].column), width,
-		                        wlb_element(master, a->qk_squares, list[i].sums), wlb_weight(p, list[i].tensor),
+		ops->group_norm_forward(t->device, wlb_element(compute, rows->qkv, list[i].column), width + kv,
+		                        wlb_element(compute, rows->raw_qk, list[i].column), width,
+		                        wlb_element(master, rows->sums, list[i].sums), wlb_weight(p, list[i].tensor),
 		                        &list[i].groups);
 	return 0;
 }
 
-static int norms_backward(struct wlb_transformer *t, const struct wlb_layer_tensors *w,
-                          const struct wlb_layer_activations *a, void *d_qkv, int64_t n, struct wlb_error *error)
+/* `squares` are those of the forward pass; the sums of `rows` are of products. */
+static int norms_backward(struct wlb_transformer *t, const struct wlb_layer_tensors *w, const struct rows *rows,
+                          const void *squares, struct wlb_error *error)
 {
 	const struct wlb_parameters *p = t->parameters;
 	const struct wlb_ops *ops = t->device->ops;
 	enum wlb_dtype compute = t->device->compute, master = t->device->master;
 	int64_t kv = wlb_kv_width(t), width = p->heads * p->shape.head_dim + kv;
-	void *products = t->scratch.qk_products;
 	struct normed list[2];
-	list_normed(t, w, n, list);
+	list_normed(t, w, rows->n, list);
 	for (int i = 0; i < 2; i++)
-		ops->group_norm_sums(t->device, wlb_element(master, products, list[i].sums),
-		                     wlb_element(compute, a->raw_qk, list[i].column), width,
-		                     wlb_element(compute, d_qkv, list[i].column), width + kv,
+		ops->group_norm_sums(t->device, wlb_element(master, rows->sums, list[i].sums),
+		                     wlb_element(compute, rows->raw_qk, list[i].column), width,
+		                     wlb_element(compute, rows->qkv, list[i].column), width + kv,
 		                     wlb_weight(p, list[i].tensor), &list[i].groups);
-	if (add_sums(t, products, 2, n, error) < 0)
+	if (add_sums(t, rows->sums, 2, rows->n, error) < 0)
 		return -1;
 	for (int i = 0; i < 2; i++)
 		ops->group_norm_backward(
-			t->device, wlb_element(compute, d_qkv, list[i].column), width + kv,
-			wlb_gradient_to_add(p, list[i].tensor), wlb_element(compute, a->raw_qk, list[i].column), width,
-			wlb_element(master, a->qk_squares, list[i].sums), wlb_element(master, products, list[i].sums),
-			wlb_weight(p, list[i].tensor), &list[i].groups);
+			t->device, wlb_element(compute, rows->qkv, list[i].column), width + kv,
+			wlb_gradient_to_add(p, list[i].tensor), wlb_element(compute, rows->raw_qk, list[i].column),
+			width, wlb_element(master, (void *)squares, list[i].sums),
+			wlb_element(master, rows->sums, list[i].sums), wlb_weight(p, list[i].tensor), &list[i].groups);
 	return 0;
 }
 
 int wlb_qkv_vectors(struct wlb_transformer *t, const struct wlb_layer_tensors *w, const struct wlb_layer_activations *a,
-                    enum wlb_qkv parts, int64_t n, struct wlb_error *error)
+                    enum wlb_qkv parts, struct wlb_tp_piece piece, struct wlb_error *error)
 {
-	add_biases(t, w, parts, a->qkv, n);
-	return w->q_norm < 0 ? 0 : norm_queries_and_keys(t, w, a, parts, n, error);
+	const struct rows rows = rows_of(t, a, a->qkv, a->qk_squares, piece);
+	add_biases(t, w, parts, rows.qkv, rows.n);
+	return w->q_norm < 0 ? 0 : norm_queries_and_keys(t, w, &rows, parts, error);
 }
 
 int wlb_qkv_vectors_backward(struct wlb_transformer *t, const struct wlb_layer_tensors *w,
-                             const struct wlb_layer_activations *a, void *d_qkv, int64_t n, struct wlb_error *error)
+                             const struct wlb_layer_activations *a, void *d_qkv, struct wlb_tp_piece piece,
+                             struct wlb_error *error)
 {
-	if (w->q_norm >= 0 && norms_backward(t, w, a, d_qkv, n, error) < 0)
+	const struct rows rows = rows_of(t, a, d_qkv, t->scratch.qk_products, piece);
+	const void *squares = rows_of(t, a, d_qkv, a->qk_squares, piece).sums;
+	if (w->q_norm >= 0 && norms_backward(t, w, &rows, squares, error) < 0)
 		return -1;
-	biases_backward(t, w, d_qkv, n);
+	biases_backward(t, w, rows.qkv, rows.n);
 	return 0;
 }

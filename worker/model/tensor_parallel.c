@@ -46,14 +46,3 @@ int wlb_tp_all_gather(struct wlb_transformer *t, void *out, const void *x, const
 			return -1;
 	return 0;
 }
-
-int wlb_tp_reduce_scatter(struct wlb_transformer *t, void *out, const void *x, const struct wlb_tp_pieces *pieces,
-                          struct wlb_error *error)
-{
-	struct wlb_comm_request *request;
-	for (int i = 0; i < pieces->count; i++)
-		if (wlb_tp_reduce_scatter_start(t, out, x, pieces->piece[i], &request, error) < 0 ||
-		    wlb_comm_wait(request, error) < 0)
-			return -1;
-	return 0;
-}

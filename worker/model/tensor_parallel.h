@@ -34,10 +34,8 @@ int wlb_tp_all_gather_start(struct wlb_transformer *transformer, void *out, cons
 int wlb_tp_reduce_scatter_start(struct wlb_transformer *transformer, void *out, const void *x,
                                 struct wlb_tp_piece piece, struct wlb_comm_request **request, struct wlb_error *error);
 
-/* Of all pieces, awaited. */
+/* Gathers all pieces, and awaits them. */
 int wlb_tp_all_gather(struct wlb_transformer *transformer, void *out, const void *x, const struct wlb_tp_pieces *pieces,
                       struct wlb_error *error);
-int wlb_tp_reduce_scatter(struct wlb_transformer *transformer, void *out, const void *x,
-                          const struct wlb_tp_pieces *pieces, struct wlb_error *error);
 
 #endif
