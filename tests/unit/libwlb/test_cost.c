@@ -113,9 +113,10 @@ static void the_worker_orders_gathered_keys(void **state)
 	plan.recompute = WLB_RECOMPUTE_NONE;
 	machine.node_link = (struct wlb_link){.bytes_per_s = 1e15};
 	machine.operation_s = 1e-3;
-	/* Keys and values of all tokens: read and written forward; backward the same, and set to 0 first. */
-	double bytes = 4096.0 * 2.0 * 4096.0 * 2.0, calls = 3.0;
-	double layer_s = calls * machine.operation_s + 5.0 * bytes / machine.memory_bytes_per_s;
+	/* Keys and values of all tokens: read and written forward; backward the same, and set to 0 first. The rank's
+	 * own, a half: copied to be sent, and their gradients back. */
+	double bytes = 4096.0 * 2.0 * 4096.0 * 2.0, calls = 5.0;
+	double layer_s = calls * machine.operation_s + (5.0 + 2.0 * 2.0 / 2.0) * bytes / machine.memory_bytes_per_s;
 	assert_near(simulate_7b(&machine, &plan, run_the_worker).time.cp_s, 3.0 * 32.0 * layer_s, 1e-3);
 	plan = plan_of(1, 1, 1, 1, 1, 3);
 	assert_true(simulate_7b(&machine, &plan, run_the_worker).time.cp_s == 0.0);
