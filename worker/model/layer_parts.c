@@ -3,6 +3,14 @@
 
 #include "worker/model/norm.h"
 
+/* Where the embedding is a chunk by itself, its pass has no layer, and its tensors are those of the next chunk. */
+static int feeds_embedding(const struct wlb_parameters *p, const struct wlb_layer_tensors *w)
+{
+	const struct wlb_chunk *first = &p->chunks[0];
+	return first->has_embedding && first->layers > 0 && w == first->tensors &&
+	       !wlb_family(p->shape.family)->scales_embedding;
+}
+
 struct wlb_layer_pass wlb_layer_pass_of(struct wlb_transformer *t, const struct wlb_layer *layer,
                                         const struct wlb_micro_batch *batch)
 {
@@ -31,8 +39,7 @@ struct wlb_layer_pass wlb_layer_pass_of(struct wlb_transformer *t, const struct 
 		.norms_before = w->input_norm >= 0,
 		.norms_after = w->attention_norm >= 0,
 		.gelu_gate = wlb_family(p->shape.family)->gelu_gate,
-		.feeds_embedding = w == p->chunks[0].tensors && p->chunks[0].has_embedding &&
-	                           !wlb_family(p->shape.family)->scales_embedding,
+		.feeds_embedding = feeds_embedding(p, w),
 	};
 }
 
