@@ -173,8 +173,14 @@ class Requests(test_ranks.RanksTest):
         return reply
 
     def send(self, stacks_id, node, ranks, uid=0, **more):
+        """As an agent does, again where the gathering is not recorded yet."""
         body = {"attempt_id": self.attempt, "node": node, "stacks_id": stacks_id, "ranks": ranks} | more
-        return self.api.call("POST", f"/v1/runs/{self.run_id}/stacks", body, uid)
+        for _ in range(10):
+            status, reply = self.api.call("POST", f"/v1/runs/{self.run_id}/stacks", body, uid)
+            if status != 503:
+                break
+            time.sleep(0.1)
+        return status, reply
 
     @staticmethod
     def entry(rank, frames=("f+0x1 (g)",), **more):
