@@ -119,10 +119,8 @@ static double update_waits_s(const struct wlb_sim *sim, int32_t stage, double be
 			pass_bucket(sim, &u, norms_elements, 0.0);
 		/* The bucket with fewer layers is that of the first ones. */
 		double first = b.layers > 0.0 ? b.layers - b.together * (ceil(b.layers / b.together) - 1.0) : 0.0;
-		for (double done = 0.0; done<b.layers; done += done> 0.0 ? b.together : first) {
-			double count = done > 0.0 ? b.together : first;
+		for (double done = 0.0, count = first; done < b.layers; done += count, count = b.together)
 			pass_bucket(sim, &u, count * b.layer, count * layer_s);
-		}
 		if (b.head > 0.0)
 			pass_bucket(sim, &u, b.head, 0.0);
 	}

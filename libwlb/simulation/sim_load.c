@@ -217,7 +217,7 @@ static void add_ends_tp(const struct wlb_sim *sim, struct wlb_sim_load *load, do
 		struct wlb_seconds half = {load->embedding.forward / 2.0, load->embedding.backward / 2.0};
 		load->embedding_tp.forward = piece.reduce + (pieces - 1.0) * fmax(0.0, piece.reduce - half.forward);
 		load->embedding_tp.backward = (pieces - 1.0) * fmax(0.0, piece.gather - half.backward);
-		/* The first layer begins that of the first of two, unless rows are scaled between. */
+		/* The first layer begins the gather of the first of two pieces, unless rows are scaled between. */
 		if (pieces == 1.0 || wlb_family(sim->model.family)->scales_embedding)
 			load->embedding_tp.backward += piece.gather;
 		load->head_tp = wlb_head_waits_s(&sim->cost, head_pieces, tokens, head.gather, head.reduce);
